@@ -24,13 +24,12 @@ Written by `python docs/rules.py` from `profkit/verdict/rules` and `profkit/verd
 hand. `profkit diff` and `profkit show` with `--full --explain` print the same conditions with the values of your
 runs.
 
-A rule holds where all that it requires is known, none of the rules that it yields to holds, all its conditions
-hold, and of each set of alternatives one group does. Rules are evaluated in this order; all that hold are findings.
-The verdict is the finding whose bucket of the [account](account.md) explains most of the lost time; where two differ
-by less than 15 % of it, the one that stands first here. Its confidence is the share of labelled pairs in which the
-rule was right ([verdict.md](verdict.md)), and no more than what a doubt leaves; doubted below 0.7, none is shown.
-What readings compare by themselves stands in the tables of readings: `--full --explain` prints it with margins,
-too."""
+A rule holds if all that it requires is known, no rule that it yields to holds, all its conditions hold, and one group
+of each set of alternatives holds. Rules are evaluated in this order; all that hold are findings. The verdict is the
+finding whose bucket of the [account](account.md) explains most of the lost time; if two differ by less than 15 % of
+it, the first in this order wins. Its confidence is the share of labelled pairs in which the rule was right
+([verdict.md](verdict.md)). A doubt limits it; if that leaves less than 0.7, no confidence is shown. Some readings
+make comparisons themselves: the tables of readings list them, and `--full --explain` prints them with margins."""
 
 
 def page() -> str:
@@ -46,7 +45,7 @@ def _lines() -> Iterator[str]:
     yield ""
     yield "## Rules of a comparison with estimates"
     yield ""
-    yield "Evaluated after those above where a side was sampled, or where it is known what capture added."
+    yield "Evaluated after those above if a side was sampled, or if it is known what capture added."
     yield from _rules(RULES_OF_ESTIMATES)
     yield ""
     yield "## Rules of one run alone"
@@ -86,7 +85,7 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
             yield "- one of:"
             yield from (f"  - {' and '.join(map(_condition, group))}" for group in groups)
         for group, confidence in rule.doubts:
-            yield f"- confidence at most {confidence:g} where {' and '.join(map(_condition, group))}"
+            yield f"- confidence at most {confidence:g} if {' and '.join(map(_condition, group))}"
 
 
 def _condition(condition: Condition) -> str:

@@ -412,6 +412,10 @@ def unmatched() -> Diff:
     )
 
 
+#: What a run without counters says of itself.
+UNJUDGED = RunVerdict(Account(0.0, 0.0, ()), None)
+
+
 def alone() -> RunVerdict:
     """Build what one run says of itself: starved by other programs."""
     wall = 12.4

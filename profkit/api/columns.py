@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import ProfkitError
+from profkit.model.arrays import Bools, Rows
 from profkit.model.surrogates import spelled_out
 
 #: Most rows that a notebook shows.
@@ -33,7 +34,7 @@ class Column:
 
     kind: str
     values: tuple[str, ...] | npt.NDArray[Any]
-    known: npt.NDArray[np.bool_]
+    known: Bools
 
     def __len__(self) -> int:
         return len(self.known)
@@ -69,9 +70,7 @@ def numbers(values: Iterable[float | None] | npt.NDArray[np.floating]) -> Column
     return Column("number", array, np.isfinite(array))
 
 
-def wholes(
-    values: Iterable[int | None] | npt.NDArray[np.integer], known: npt.NDArray[np.bool_] | None = None
-) -> Column:
+def wholes(values: Iterable[int | None] | Rows, known: Bools | None = None) -> Column:
     """Make a column of whole numbers; `known` applies to an array only."""
     if not isinstance(values, np.ndarray):
         found = list(values)

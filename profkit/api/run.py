@@ -62,13 +62,10 @@ def read(
     """
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
-    whole = running or load_run(path, edges=calls)
     # Imports of workers are found by calling contexts, and packages by callers.
-    if (
-        running is None
-        and not calls
-        and (len(whole.processes) > 1 or _names_places(whole) or _imports(whole))
-    ):
+    whole = running or load_run(path, edges=calls or None)
+    one = running is None and not calls and len(whole.processes) == 1
+    if one and (_names_places(whole) or _imports(whole)):
         whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
@@ -129,13 +126,12 @@ class Run(Reported):
     @property
     def command(self) -> tuple[str, ...]:
         """The captured command line; empty if unknown."""
-        manifest = self._whole.manifest
-        return manifest.command if manifest is not None else ()
+        return self._whole.command
 
     @property
     def wall_s(self) -> float | None:
         """Seconds from its start to its end; ``None`` if unknown."""
-        return self._whole.manifest.wall_s if self._whole.manifest is not None else None
+        return self._whole.wall_s
 
     @property
     def warnings(self) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from profkit.capture.machines import greatest
 from profkit.capture.record_types import Launch, Record
 from profkit.formats.regular_file import read_regular
 from profkit.model import Machine, Notice, Process, Ranges, Series, Thread, ThreadSamples, Window
-from profkit.model.arrays import known_sum
+from profkit.model.arrays import Bools, Ints, known_sum
 from profkit.model.columns import column_dtypes
 from profkit.model.notices import Number
 from profkit.model.ranges import OPEN
@@ -201,16 +201,14 @@ def _length(spans: Spans) -> int:
     return sum(end - begin for begin, end in spans)
 
 
-def _rows(times: npt.NDArray[np.int64], spans: Spans) -> npt.NDArray[np.bool_]:
+def _rows(times: Ints, spans: Spans) -> Bools:
     inside = np.zeros(len(times), np.bool_)
     for begin, end in spans:
         inside |= (times >= begin) & (times <= end)
     return inside
 
 
-def _rise(
-    times: npt.NDArray[np.int64], values: npt.NDArray[np.floating], spans: Spans, before: float | None
-) -> float:
+def _rise(times: Ints, values: npt.NDArray[np.floating], spans: Spans, before: float | None) -> float:
     """Return the rise of a counter in some spans, interpolated; `before` is its value before all readings."""
     edges = np.array(spans, np.float64)
     at = np.interp(edges, times.astype(np.float64), values.astype(np.float64), left=before)

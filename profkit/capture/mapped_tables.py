@@ -23,6 +23,7 @@ from profkit.capture.agent import record_file
 from profkit.capture.record_types import Codes, Rows, ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular, read_regular
+from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.bounds import EXACT, LAST_NS
 from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
 
@@ -132,8 +133,6 @@ ALWAYS = 0.95
 
 _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
-_Ints = npt.NDArray[np.int64]
-_Floats = npt.NDArray[np.float64]
 #: Reads a number of bytes of a file from an offset.
 _Read: TypeAlias = Callable[[int, int], bytes]
 
@@ -251,13 +250,13 @@ class MappedTables:
         self._epoch = header.epoch
         self.tiers, self.effect, self.bursts = _read_tiers(data)
         self._data = data
-        self._words: _Ints = np.frombuffer(data, "<i8", len(data) // 8)
+        self._words: Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
         extents: list[tuple[int, int, int]] = []  # address, bytes, file offset
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), extents))
         self._extents = np.array(sorted(extents), np.uint64).reshape(-1, 3).T
         #: By code: whether its calls are estimated where the process was sampled.
-        self.uncounted: npt.NDArray[np.bool_]
+        self.uncounted: Bools
         self.codes, self.own, self.code_of = self._read_names([b for b in blocks if b.kind == _BLOCK_NAMES])
         self._entries: dict[int, list[_Block]] = {}
         for block in blocks:
@@ -296,7 +295,7 @@ class MappedTables:
             found.insert(0, ThreadTable(self.pid or None, names.get(self.pid, "MainThread")))
         return tuple(found)
 
-    def places_of(self, addresses: npt.NDArray[Any]) -> _Ints:
+    def places_of(self, addresses: npt.NDArray[Any]) -> Ints:
         """Return the file offsets of addresses of the process; -1 for what is outside the file."""
         wanted = addresses.astype(np.uint64)
         begins, sizes, places = self._extents
@@ -304,10 +303,9 @@ class MappedTables:
         if not len(begins):
             return index
         inside = (index >= 0) & (wanted - begins[index] < sizes[index])
-        found: _Ints = np.where(inside, (places[index] + wanted - begins[index]).astype(np.int64), -1)
-        return found
+        return np.where(inside, (places[index] + wanted - begins[index]).astype(np.int64), -1)
 
-    def _read_names(self, blocks: list[_Block]) -> tuple[Codes, npt.NDArray[np.bool_], dict[int, int]]:
+    def _read_names(self, blocks: list[_Block]) -> tuple[Codes, Bools, dict[int, int]]:
         data = self._data
         files: dict[int, int] = {}
         texts: list[str] = []
@@ -358,14 +356,14 @@ class MappedTables:
             raise MemberError("damaged: two of its tables are one")
         return found
 
-    def entries(self, number: int) -> dict[int, _Ints]:
+    def entries(self, number: int) -> dict[int, Ints]:
         """Return the file offsets of a table's entries, by kind."""
         found = [self._entries_in(block) for block in self._entries.get(number, ())]
         places = np.concatenate([np.zeros(0, np.int64), *found])
         kinds = self._halves[places >> 2]
         return {kind: places[kinds == kind] for kind in self._types}
 
-    def _entries_in(self, block: _Block) -> _Ints:
+    def _entries_in(self, block: _Block) -> Ints:
         """Return the file offsets of a block's entries; the kind of an entry gives its size."""
         # One number per 16 bytes: a kind where an entry begins; 255 stands for all greater numbers.
         units = self._halves[block.at >> 2 : (block.at + block.size) >> 2 : 4]
@@ -378,7 +376,7 @@ class MappedTables:
             raise MemberError("damaged: it has an entry of unknown kind")
         return block.at + 16 * np.array(found, np.int64)
 
-    def rows(self, places: _Ints, kind: int) -> Rows:
+    def rows(self, places: Ints, kind: int) -> Rows:
         """Return the entries of a kind at these file offsets, as columns of 8 bytes each."""
         entry = self._types[kind]
         words = self._words[(places >> 3)[:, None] + np.arange(entry.itemsize // 8)]
@@ -410,7 +408,7 @@ def _entry_type(fields: str, size: int) -> np.dtype[Any]:
     )
 
 
-def _widened(entries: npt.NDArray[Any], places: _Ints) -> Rows:
+def _widened(entries: npt.NDArray[Any], places: Ints) -> Rows:
     """Return entries as rows of int64 and float64, with their file offsets."""
     columns: dict[str, npt.NDArray[Any]] = {"place": places}
     for name in entries.dtype.names or ():
@@ -687,17 +685,17 @@ class _Reader:
         known = own if thread.ended else names.get(thread.native, own)
         return known or ("MainThread" if thread.native == self._file.pid else "")
 
-    def _counts(self, values: _Ints) -> _Ints:
+    def _counts(self, values: Ints) -> Ints:
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= EXACT:
             raise MemberError("damaged: it holds a count that cannot be")
         if values.sum(dtype=np.float64) > 2.0**62:
             raise MemberError("damaged: it holds counts that cannot be")
         return values
 
-    def _seconds(self, ticks: npt.NDArray[Any]) -> _Floats:
+    def _seconds(self, ticks: npt.NDArray[Any]) -> Floats:
         return self._times(ticks, self._clock.ns_per_tick)
 
-    def _times(self, values: npt.NDArray[Any], unit_ns: float = 1.0) -> _Floats:
+    def _times(self, values: npt.NDArray[Any], unit_ns: float = 1.0) -> Floats:
         """Return seconds; slightly negative values come from clocks read one after the other."""
         found = np.maximum(values * (unit_ns / 1e9) if unit_ns != 1.0 else values / 1e9, 0.0)
         problem = types.SECONDS.problem_in(found)
@@ -705,22 +703,22 @@ class _Reader:
             raise MemberError(f"damaged: a time {problem}")
         return found
 
-    def _calls(self, edges: Rows) -> _Ints:
+    def _calls(self, edges: Rows) -> Ints:
         """Return calls of edges: those traced, and those that bursts stand for."""
         bursts = self._file.bursts
-        seen: _Ints = 0 * edges.seen
+        seen: Ints = 0 * edges.seen
         if bursts.known:
             seen = np.rint(np.minimum(edges.seen * bursts.scales[0], EXACT)).astype(np.int64)
         counted = self._counted(edges)
         # What was counted for a while is the least number of calls.
-        found: _Ints = edges.exact + np.where(
+        found: Ints = edges.exact + np.where(
             self._estimated[edges.callee], np.maximum(seen, counted), counted
         )
         return found
 
-    def _counted(self, edges: Rows) -> _Ints:
+    def _counted(self, edges: Rows) -> Ints:
         """Return calls of edges that were counted one by one while the process was sampled."""
-        counted: _Ints = edges.counted
+        counted: Ints = edges.counted
         return counted if self._file.bursts.counted else 0 * counted
 
     def _sums(self) -> dict[str, Any]:
@@ -742,14 +740,14 @@ class _Reader:
 
     def _calls_in_time(
         self, functions: dict[str, Any], ticks: npt.NDArray[Any], cheaper: float
-    ) -> tuple[_Floats, npt.NDArray[np.bool_]]:
+    ) -> tuple[Floats, Bools]:
         """Return the calls `cheaper` times faster than traced ones that fit into a time, and where known."""
         traced = np.maximum(functions["total"] - functions["looked"], 0) / cheaper
         known = (functions["exact"] > FEWEST_WHOLE * functions["cut"]) & (traced > 0)
         per_tick = np.divide(functions["exact"], traced, out=np.zeros(len(traced)), where=known)
         return np.rint(np.minimum(ticks * per_tick, 2.0**50)), known
 
-    def _known(self, functions: dict[str, Any], rows: npt.NDArray[np.bool_]) -> Rows:
+    def _known(self, functions: dict[str, Any], rows: Bools) -> Rows:
         """Return intervals of calls and errors of times; callers' errors add up, since calls may coincide."""
         bursts, n, edges, callee = self._file.bursts, len(self._functions), self._edges, self._edges.callee
         samples, squares = functions["samples"], np.zeros(n)
@@ -932,12 +930,11 @@ class _Reader:
         return types.rows(table, *(at.columns[name] for name in types.TABLES[table]))
 
 
-def _index_of(places: _Ints, wanted: _Ints) -> _Ints:
+def _index_of(places: Ints, wanted: Ints) -> Ints:
     """Return for each of the `wanted` file offsets its index in `places`, −1 if it is not there."""
     order = np.argsort(places, kind="stable")
     index = np.append(order, -1)[np.searchsorted(places[order], wanted)]
-    found: _Ints = np.where(np.append(places, -1)[index] == wanted, index, -1)
-    return found
+    return np.where(np.append(places, -1)[index] == wanted, index, -1)
 
 
 def _name_and_qualname(text: bytes) -> tuple[str, str]:

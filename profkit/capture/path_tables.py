@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.record_types import ThreadTable
+from profkit.model.arrays import Floats, Index, Ints
 from profkit.model.paths import Paths, with_callees
 
 #: Share of the thread's time, callees included, from which a context is kept.
 LEAST_SHARE = 2e-5
 
 
-def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
+def paths_of(table: ThreadTable, row_of: Index) -> Paths | None:
     """Return the contexts of a thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
     seen = table.paths
     if not len(seen.parent):
@@ -36,10 +37,10 @@ def paths_of(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Paths | None:
     group = (np.cumsum(found) - 1)[around + 1]
     number = np.cumsum(kept) - 1
 
-    def summed(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    def summed(values: npt.NDArray[Any]) -> Floats:
         return np.concatenate([values[kept], np.bincount(group, values[lost], len(callers))])
 
-    def numbered(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def numbered(rows: Ints) -> Ints:
         return np.where(rows >= 0, number[rows], -1)
 
     # Without kernel counters, a thread's waiting is unknown, not zero.

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.capture.record_types import ThreadTable
 from profkit.model import RangeCalls
+from profkit.model.arrays import Index
 
 #: Prefixes of numbers whose names are not known yet.
 _NAME, _DOMAIN = "name ", "domain "
 
 
-def range_calls(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> RangeCalls | None:
+def range_calls(table: ThreadTable, row_of: Index) -> RangeCalls | None:
     """Return the sums of one thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
     seen, inside = table.contexts, table.inside
     if not len(seen.parent):

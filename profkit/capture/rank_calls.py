@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
+from profkit.model.arrays import Floats
 from profkit.model.estimates import NORMAL, estimates_of
 
 #: Methods by the tracer's numbers; the first is of tracers that did not tell them apart.
@@ -22,7 +23,6 @@ RANK_METHODS = tuple(_METHODS.split())
 
 #: Share of a function's self time in such calls from which all of it counts: samples miss the difference.
 WRAPS = 0.8
-_Floats = npt.NDArray[np.float64]
 
 
 def mpi_call(method: int) -> tuple[str, str]:
@@ -32,8 +32,8 @@ def mpi_call(method: int) -> tuple[str, str]:
 
 def with_mpi_calls(
     thread: Thread,
-    seen: Mapping[int, tuple[_Floats, int]],
-    looked: _Floats,
+    seen: Mapping[int, tuple[Floats, int]],
+    looked: Floats,
     texts: Mapping[int, tuple[int, int]],
     strings: tuple[str, ...],
 ) -> Thread:
@@ -61,7 +61,7 @@ def with_mpi_calls(
     return thread
 
 
-def _with_call(thread: Thread, part: _Floats, looks: int, texts: tuple[int, int, tuple[str, ...]]) -> Thread:
+def _with_call(thread: Thread, part: Floats, looks: int, texts: tuple[int, int, tuple[str, ...]]) -> Thread:
     profile, new = thread.profile, len(thread.profile)
     callers = np.flatnonzero(part)
     if not len(callers):
@@ -76,16 +76,15 @@ def _with_call(thread: Thread, part: _Floats, looks: int, texts: tuple[int, int,
     )
 
 
-def _moved(values: _Floats, part: _Floats) -> _Floats:
+def _moved(values: Floats, part: Floats) -> Floats:
     """Return self times with the new function's `part` moved to the last row."""
     taken = values * part
-    result: _Floats = np.append(values - taken, taken.sum())
-    return result
+    return np.append(values - taken, taken.sum())
 
 
 def _profile(
     profile: Profile,
-    part: _Floats,
+    part: Floats,
     callers: npt.NDArray[np.intp],
     looks: int,
     texts: tuple[int, int, tuple[str, ...]],
@@ -138,7 +137,7 @@ def _profile(
 
 
 def _inside_callers(
-    sums: Paths | RangeCalls, part: _Floats, new: int
+    sums: Paths | RangeCalls, part: Floats, new: int
 ) -> tuple[npt.NDArray[Any], dict[str, Any]]:
     """Return the rows of the new function's callers, and the columns with its own rows inside them."""
     of = np.where(sums.function >= 0, part[np.maximum(sums.function, 0)], 0.0)
@@ -153,12 +152,12 @@ def _inside_callers(
     return callers, columns
 
 
-def _paths(paths: Paths, part: _Floats, new: int) -> Paths:
+def _paths(paths: Paths, part: Floats, new: int) -> Paths:
     callers, columns = _inside_callers(paths, part, new)
     return replace(paths, parent=np.append(paths.parent, callers).astype(np.int32), **columns)
 
 
-def _ranges(calls: RangeCalls, part: _Floats, new: int) -> RangeCalls:
+def _ranges(calls: RangeCalls, part: Floats, new: int) -> RangeCalls:
     callers, columns = _inside_callers(calls, part, new)
     return replace(
         calls, context=np.append(calls.context, calls.context[callers]).astype(np.int32), **columns

@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 from profkit.capture.host import Reading
 from profkit.model import Effect, Git, Host, Job, Neighbours, Notice, Series, Tier, Yardstick
+from profkit.model.arrays import Ints
 from profkit.model.bounds import TINY, Bounds
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 Count = Annotated[int, Bounds(0, 2**53)]
 #: Three centuries are more than any clock of a running machine shows.

@@ -19,6 +19,7 @@ from profkit.formats.plain_data import read_plain
 from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
 from profkit.model import ProfileError, Series
+from profkit.model.arrays import Ints
 
 #: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
 _MOST_BYTES = 2**30
@@ -37,7 +38,6 @@ _VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
 _SERIES_COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MOST_SERIES_COLUMNS = 256
 
-_Ints = npt.NDArray[np.int64]
 _Array = npt.NDArray[Any]
 
 
@@ -99,7 +99,7 @@ def _version(name: str, value: Any) -> str:
     return value
 
 
-def _sample_rows(name: str, value: Any) -> _Ints:
+def _sample_rows(name: str, value: Any) -> Ints:
     if not isinstance(value, bytes) or len(value) % 24:
         raise MemberError(f"{name} holds no rows of three numbers")
     rows = np.frombuffer(value, np.int64).reshape(-1, 3)

@@ -16,6 +16,7 @@ from profkit.capture.rank_calls import mpi_call, with_mpi_calls
 from profkit.capture.record_types import RANK_CALLS, Codes, Record, Rows, ThreadTable
 from profkit.capture.source_cache import Sources
 from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Slice, Thread
+from profkit.model.arrays import Floats, Index, Ints
 from profkit.model.estimates import known_calls, stated, summed_estimates
 from profkit.model.pauses import PAUSE_KINDS
 
@@ -50,16 +51,11 @@ class ThreadTables:
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
         """Return processes whose profiles share the one string table, which grew with each of them."""
         table = tuple(self._strings)
-        return [
-            replace(
-                process,
-                threads=tuple(
-                    replace(thread, profile=replace(thread.profile, strings=table))
-                    for thread in process.threads
-                ),
-            )
-            for process in processes
-        ]
+
+        def sharing(thread: Thread) -> Thread:
+            return replace(thread, profile=replace(thread.profile, strings=table))
+
+        return [process.with_threads(sharing) for process in processes]
 
     def thread(self, record: Record, table: ThreadTable) -> Thread:
         """Return a thread with its functions, open calls included, ranges, and calling contexts."""
@@ -134,7 +130,7 @@ class ThreadTables:
         )
         return self._with_mpi_calls(thread, table, row_of)
 
-    def _with_mpi_calls(self, thread: Thread, table: ThreadTable, row_of: npt.NDArray[np.int32]) -> Thread:
+    def _with_mpi_calls(self, thread: Thread, table: ThreadTable, row_of: Index) -> Thread:
         found = table.pauses
         if found is None or not (found.what >= RANK_CALLS).any():
             return thread
@@ -148,7 +144,7 @@ class ThreadTables:
             texts[method] = file, name
         self._table = tuple(self._strings)
         lines = table.lines
-        looked: npt.NDArray[np.float64] = np.zeros(len(thread.profile))
+        looked: Floats = np.zeros(len(thread.profile))
         if lines is not None:
             looked = np.bincount(row_of[lines.function], lines.seconds, len(looked)).astype(np.float64)
         return with_mpi_calls(thread, seen, looked, texts, self._table)
@@ -201,7 +197,7 @@ class ThreadTables:
         return of_file, of_name, of_qualname, modules[file], self._string(source_hash)
 
 
-def _pauses(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Pause, ...] | None:
+def _pauses(table: ThreadTable, row_of: Index) -> tuple[Pause, ...] | None:
     found = table.pauses
     if found is None:
         return None
@@ -216,7 +212,7 @@ def _longest(rows: Rows, most: int) -> Rows:
     return rows[np.argsort(-rows.seconds, kind="stable")][:most]
 
 
-def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...] | None:
+def _lines(table: ThreadTable, row_of: Index) -> tuple[Line, ...] | None:
     found = table.lines
     if found is None:
         return None
@@ -226,7 +222,7 @@ def _lines(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Line, ...
     )
 
 
-def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, ...] | None:
+def _slices(table: ThreadTable, row_of: Index) -> tuple[Slice, ...] | None:
     """Return the function in which a thread spent most time in each time slice, in time order."""
     found = table.slices
     if found is None:
@@ -238,7 +234,7 @@ def _slices(table: ThreadTable, row_of: npt.NDArray[np.int32]) -> tuple[Slice, .
     return tuple(Slice(int(row_of[function]), *rest) for function, *rest in kept.tolist())
 
 
-def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:
+def _summed(rows: Index, values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:
     sums = np.zeros(n, values.dtype)
     np.add.at(sums, rows, values)
     return sums
@@ -246,9 +242,9 @@ def _summed(rows: npt.NDArray[np.int32], values: npt.NDArray[_Value], n: int) ->
 
 def _counted(
     table: ThreadTable,
-    row_of: npt.NDArray[np.int32],
-    ncalls: npt.NDArray[np.int64],
-    primitive: npt.NDArray[np.int64],
+    row_of: Index,
+    ncalls: Ints,
+    primitive: Ints,
 ) -> Mapping[str, Any]:
     """Return the columns of calls, and how well they are known; open calls are exact."""
     known = table.estimates

@@ -160,7 +160,7 @@ def say_written(path: Path, run: Run) -> None:
     """Print where the run is, and its warnings."""
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
-    wall = f", {run.manifest.wall_s:.1f} s" if run.manifest is not None else ""
+    wall = "" if run.wall_s is None else f", {run.wall_s:.1f} s"
     say_directly(f"wrote {path} ({processes}{wall}); see it with: profkit show {shlex.quote(str(path))}")
     say_notices(run.warnings)
 

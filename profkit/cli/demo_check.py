@@ -35,7 +35,7 @@ def _queued(run: Run) -> float | None:
 
 def _effect(run: Run) -> float | None:
     """Return capture's greatest overhead on a process, relative to the run; ``None`` if not estimated."""
-    wall = run.manifest.wall_s if run.manifest is not None else 0.0
+    wall = run.wall_s or 0.0
     added = [process.effect.seconds for process in run.processes if process.effect is not None]
     if not added or wall <= 0:
         return None

@@ -15,9 +15,8 @@ from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
 from profkit.model import PROJECT
+from profkit.model.arrays import Bools, Floats
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 
 
@@ -66,13 +65,11 @@ class CallSites:
 
     def _weighted(self, log_ratio: Floats, time_a: Floats, time_b: Floats) -> Floats:
         a, b = time_a[self.row] * self.share_a, time_b[self.row] * self.share_b
-        result: Floats = np.where(self.one_sided, b - a, logarithmic_mean(a, b) * log_ratio)
-        return result
+        return np.where(self.one_sided, b - a, logarithmic_mean(a, b) * log_ratio)
 
     def by_row(self, seconds: Floats) -> Floats:
         """Return the sum over the sites of each function; shape (n,)."""
-        result: Floats = np.bincount(self.row, seconds, self.n).astype(np.float64)
-        return result
+        return np.bincount(self.row, seconds, self.n).astype(np.float64)
 
     def errors(self, time_a: Floats, time_b: Floats) -> Floats:
         """Return the half-width of the 95 % interval of `seconds`, shape (k,); 0 where calls are exact."""

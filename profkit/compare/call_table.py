@@ -10,17 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Edges, Profile
-from profkit.model.arrays import distinct, median
-
-Index = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Floats, Index, Ints, Rows, distinct, median
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallSide:
     """One side's columns of a `CallTable`, shape (m,): medians over runs; times are seconds."""
 
-    ncalls: npt.NDArray[np.int64]
+    ncalls: Ints
     tottime: Floats
     cumtime: Floats
 
@@ -41,7 +38,7 @@ class CallTable:
 def call_table(
     profiles: tuple[Sequence[Profile], Sequence[Profile]],
     places: tuple[Sequence[Index], Sequence[Index]],
-    of_table: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
+    of_table: tuple[Rows, Rows],
     n: int,
 ) -> CallTable | None:
     """Return caller–callee sums of both sides under the n table rows; ``None`` if no profile has edges."""
@@ -57,10 +54,10 @@ def call_table(
 
 
 #: Edges of one run within the table, as ``callee · n + caller`` in ascending order, and their edge numbers.
-_Pairs: TypeAlias = tuple[Edges, npt.NDArray[np.int64], npt.NDArray[np.intp]]
+_Pairs: TypeAlias = tuple[Edges, Ints, npt.NDArray[np.intp]]
 
 
-def _pairs(edges: Edges | None, of_table: npt.NDArray[np.integer], n: int) -> _Pairs:
+def _pairs(edges: Edges | None, of_table: Rows, n: int) -> _Pairs:
     edges = edges or Edges.empty()
     caller, callee = of_table[edges.caller], of_table[edges.callee]
     pairs = np.where((caller >= 0) & (callee >= 0), callee * n + caller, -1)
@@ -70,7 +67,7 @@ def _pairs(edges: Edges | None, of_table: npt.NDArray[np.integer], n: int) -> _P
     return edges, pairs[order], order
 
 
-def _side(runs: Sequence[_Pairs], keys: npt.NDArray[np.int64]) -> CallSide:
+def _side(runs: Sequence[_Pairs], keys: Ints) -> CallSide:
     """Sum each run's edges by key, and return the medians over the runs."""
 
     places = [np.searchsorted(keys, pairs) for _, pairs, _ in runs]

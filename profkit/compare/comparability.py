@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.pair import Pair
 from profkit.compare.result_types import Comparability, Residue
 from profkit.measure.selected_processes import is_foreign
 from profkit.model import Notice, Profile, Run
-from profkit.model.arrays import median
-
-Rows = npt.NDArray[np.integer]
+from profkit.model.arrays import Bools, Rows, median
 
 #: Factors by which a difference lowers the score, by how much of a ranking it can explain (conventions).
 SAMPLED = 0.3
@@ -41,7 +38,7 @@ def same_capture(baseline: Run, candidate: Run) -> bool:
     return all(_same_columns(a, b) for a, b in zip(profiles_a, profiles_b, strict=True))
 
 
-def same_captures(pair: Pair) -> npt.NDArray[np.bool_]:
+def same_captures(pair: Pair) -> Bools:
     """Return, for each run of the baseline and each of the candidate, whether both are one capture."""
     runs, others = (side.runs.runs for side in pair.sides)
     return np.array([[same_capture(a, b) for b in others] for a in runs])

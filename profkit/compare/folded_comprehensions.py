@@ -11,10 +11,8 @@ import numpy.typing as npt
 from profkit.identity.function_keys import infer_python
 from profkit.measure.lookup_columns import Looked
 from profkit.model import Edges, Profile
+from profkit.model.arrays import Bools, Floats, Index
 from profkit.model.estimates import estimates_of, summed_estimates
-from profkit.model.profile import Floats
-
-Index = npt.NDArray[np.int32]
 
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
 #: The first Python that inlines comprehensions.
@@ -121,7 +119,7 @@ def _enclosing(profile: Profile, row: int, inner: Index) -> int:
     return int(candidates[np.argmax(profile.line[candidates])])
 
 
-def _fold_edges(edges: Edges | None, keep: npt.NDArray[np.bool_], place: Index) -> Edges | None:
+def _fold_edges(edges: Edges | None, keep: Bools, place: Index) -> Edges | None:
     """Return the edges between remaining rows; callees of a folded row become callees of its function."""
     if edges is None:
         return None

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.identity.function_keys import function_keys
@@ -30,9 +30,7 @@ from profkit.model import (
     RunSet,
     Thread,
 )
-from profkit.model.profile import Floats, Ints
-
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats, Ints
 
 #: Limit on chains of folded functions; no program's hot loop has as many.
 LEVELS = 64
@@ -114,12 +112,7 @@ def folded(run: Run, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey,
     return replace(
         run,
         processes=tuple(
-            replace(
-                process,
-                threads=tuple(
-                    _folded_thread(process, thread, keys, changed or {}) for thread in process.threads
-                ),
-            )
+            process.with_threads(partial(_folded_thread, process, keys, changed or {}))
             for process in run.processes
         ),
     )
@@ -148,7 +141,7 @@ def _rows_of(
 
 
 def _folded_thread(
-    process: Process, thread: Thread, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey, str]
+    process: Process, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey, str], thread: Thread
 ) -> Thread:
     profile = thread.profile
     if not len(profile) or profile.edges is None:
@@ -219,8 +212,7 @@ class _Parts:
     @property
     def inherits(self) -> Ints:
         """For each function, the caller that gets most of it."""
-        most: Ints = self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
-        return most
+        return self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
 
 
 def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
@@ -311,7 +303,7 @@ def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
     at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
     share, edge = parts.share[row[at], gets[at]], np.repeat(outer, many)
 
-    def joined(name: str) -> npt.NDArray[np.float64]:
+    def joined(name: str) -> Floats:
         values = getattr(edges, name)
         return np.concatenate([values[stay], share * values[edge]])
 
@@ -338,8 +330,7 @@ def _folded_paths(paths: Paths, place: Ints) -> Paths:
     parent = np.where(paths.parent >= 0, row[target[np.maximum(paths.parent, 0)]], -1)
 
     def summed(values: Floats) -> Floats:
-        result: Floats = np.bincount(row[target], values, int((~folded).sum())).astype(np.float64)
-        return result
+        return np.bincount(row[target], values, int((~folded).sum())).astype(np.float64)
 
     return Paths(
         parent=parent[~folded].astype(np.int32),

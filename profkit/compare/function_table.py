@@ -19,12 +19,8 @@ from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
 from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
-from profkit.model.arrays import distinct, median
+from profkit.model.arrays import Bools, Floats, Ints, Rows, distinct, median
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.integer]
 _Sides: TypeAlias = tuple[Replicates, Replicates]
 #: For each row of the table, its row in either side, −1 where that lacks it.
 _BothRows: TypeAlias = tuple[Rows, Rows]
@@ -93,15 +89,13 @@ def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: B
     if other.tottime_error is not None:
         seen_s = seen_s - other.tottime_error
     most = np.where(stands, LESS_OF_DEFINED, 1.0) * side.unseen_s
-    missed: Bools = ~own.present & (seen_s <= most) & (side.unseen_s > 0)
-    return missed
+    return ~own.present & (seen_s <= most) & (side.unseen_s > 0)
 
 
 def _stands(joined: Joined, found: Alignment, row_a: Rows, row_b: Rows) -> Bools:
     """Return one-sided rows whose definition the other side has as well."""
     of_a, of_b = standing_rows(joined, found)
-    stands: Bools = ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
-    return stands
+    return ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:
@@ -135,7 +129,7 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
     return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
 
 
-def _at(values: npt.NDArray[np.generic], rows: npt.NDArray[np.integer]) -> Floats:
+def _at(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
     """Return the values at `rows`, 0 where a row is −1."""
     if not len(values):
         return np.zeros(len(rows))
@@ -160,9 +154,7 @@ def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     return result
 
 
-def _side_table(
-    profile: Profile, rows: npt.NDArray[np.integer], rank: Ints, values: Floats, by: str, active: bool
-) -> SideTable:
+def _side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str, active: bool) -> SideTable:
     present = rows >= 0
     whole = float(values.sum() if by == "tottime" else values.max(initial=0.0))
     return SideTable(
@@ -188,8 +180,7 @@ def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
     lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
     for row, added in edited_rows(joined, found).items():
         lines[row] = added
-    result: Ints = lines[row_a]
-    return result
+    return lines[row_a]
 
 
 def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looked[bool | None]:
@@ -229,8 +220,7 @@ def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floa
     moved |= (np.abs(change) > noise.TV_P95 * total_a) & apart
     if min(side.runs for side in sides) >= noise.MIN_RUNS_NOISE:
         moved |= (share >= noise.OWN_NOISE_SHARE) & apart
-    result: Bools = np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
-    return result
+    return np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
 
 
 def _error(side: SideTable) -> Floats:
@@ -249,8 +239,7 @@ def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
         drift = MAD_SCALE * float(median(np.abs(totals - median(totals))))
         variance += _at(scatter**2, placed) + drift**2
     own = SIGMAS * np.sqrt(variance)
-    result: Floats = np.where(np.isfinite(own), own, pooled)
-    return result
+    return np.where(np.isfinite(own), own, pooled)
 
 
 def _p_values(sides: _Sides, rows: _BothRows, share: Floats, by: str) -> Floats:

@@ -14,8 +14,7 @@ from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import PROJECT
-
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Bools, Floats
 
 #: Part of the baseline's time in functions that the candidate still has, below which it is another program.
 STILL_THERE = 0.5
@@ -156,7 +155,7 @@ def _part(known: float, whole: float) -> float:
     return known / whole if whole > 0 else 1.0
 
 
-def _below_changed(differs: npt.NDArray[np.bool_], within: tuple[Floats, Floats]) -> int:
+def _below_changed(differs: Bools, within: tuple[Floats, Floats]) -> int:
     """Return the changed row that gained most with callees, −1 without one."""
     before, after = within
     whole = max(float(before.max(initial=0.0)), 1e-12)

@@ -15,9 +15,7 @@ from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats
 
 #: Steps after which calls handed down by callers count as spread; deeper stacks leave only a small part.
 STEPS = 64
@@ -272,8 +270,7 @@ def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: 
     of_pairs = np.full(pairs + 1, np.nan)
     of_pairs[edges.pair] = np.clip(part, 0.0, 1.0)
     found = of_pairs[sites.pair]
-    result: Floats = np.where(np.isfinite(found), found, from_code[sites.row])
-    return result
+    return np.where(np.isfinite(found), found, from_code[sites.row])
 
 
 def _below(

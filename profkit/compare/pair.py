@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable, call_table
 from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
@@ -28,9 +27,8 @@ from profkit.measure.selected_processes import (
     summed,
 )
 from profkit.model import Notice, Process, Profile, Run, RunSet
+from profkit.model.arrays import Index, Rows
 
-Index = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.integer]
 Chosen = Sequence[tuple[Process, ...]]
 
 

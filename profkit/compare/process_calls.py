@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
 from profkit.measure.lookup_columns import rows_where
 from profkit.model import BUILTIN, STDLIB
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats
 
 #: Modules that start processes and pass messages to them.
 _PROCESSES = re.compile(
@@ -58,8 +55,7 @@ def calls_of_processes(
         if np.allclose(following, current, rtol=1e-6, atol=0.5):
             break
         current = following
-    result: Floats = current
-    return result
+    return current
 
 
 def _machinery(table: DiffTable) -> tuple[Bools, Bools]:

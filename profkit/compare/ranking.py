@@ -14,11 +14,8 @@ from profkit.compare.result_types import Ranking, SideTable
 from profkit.measure import noise
 from profkit.measure.function_orders import rbo_distance, total_variation
 from profkit.measure.intervals import displacement, estimate
-from profkit.model.arrays import median
+from profkit.model.arrays import Bools, Floats, Ints, Rows, median
 from profkit.model.estimates import NORMAL
-
-Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.integer]
 
 #: Number of functions in the rank-biased overlap.
 DEPTH = 50
@@ -52,7 +49,7 @@ def ranking_of(pair: Pair) -> Ranking:
     )
 
 
-def _of_samples(sides: tuple[SideTable, SideTable], rows: npt.NDArray[np.bool_]) -> float:
+def _of_samples(sides: tuple[SideTable, SideTable], rows: Bools) -> float:
     """Return the total variation that sampling alone causes in at most 39 of 40 pairs; 0 without samples.
 
     |x| of a standard normal variable has mean √(2/π) and variance 1 − 2/π.
@@ -74,7 +71,7 @@ def _run_times(times: Floats, rows: Rows) -> Floats:
     return np.where(rows >= 0, times[:, rows], 0.0)
 
 
-def _order(rank: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _order(rank: Ints) -> Ints:
     """Return the rows of the first `DEPTH` ranks, best first."""
     rows = np.flatnonzero((rank > 0) & (rank <= DEPTH))
     return rows[np.argsort(rank[rows])]

@@ -13,12 +13,10 @@ from profkit.identity.align import align
 from profkit.identity.file_matches import KnownFiles
 from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
-from profkit.model.arrays import median
+from profkit.model.arrays import Floats, Index, median
 from profkit.model.estimates import estimates_of
 from profkit.model.profile import ESTIMATES
 
-Floats = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int32]
 INDEX_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
 CALL_COLUMNS = ("ncalls", "primitive_calls")
 VALUE_COLUMNS = (*CALL_COLUMNS, "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")

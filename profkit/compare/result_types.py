@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.identity.readable_names import readable_name
@@ -16,9 +15,7 @@ from profkit.measure.inventory import Inventory
 from profkit.measure.lookup_columns import rows_in, rows_where
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import FunctionKey, Neighbours, Notice
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +28,7 @@ class SideTable:
     where all is exact, NaN for calls of functions that may have been missed.
     """
 
-    present: npt.NDArray[np.bool_]
+    present: Bools
     rank: Ints
     ncalls: Ints
     primitive_calls: Ints
@@ -86,7 +83,7 @@ class DiffTable:
     per_call_ratio: Floats
     same_source: Sequence[bool | None]
     added_lines: Ints
-    anomalous: npt.NDArray[np.bool_]
+    anomalous: Bools
     p_value: Floats
     by_share: bool = False
 
@@ -94,24 +91,24 @@ class DiffTable:
         return len(self.keys)
 
     @property
-    def one_sided(self) -> npt.NDArray[np.bool_]:
+    def one_sided(self) -> Bools:
         """Rows that one side lacks and would have seen."""
-        alone: npt.NDArray[np.bool_] = ~(self.baseline.present & self.candidate.present)
+        alone: Bools = ~(self.baseline.present & self.candidate.present)
         alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
         return alone
 
     @property
-    def redefined(self) -> npt.NDArray[np.bool_]:
+    def redefined(self) -> Bools:
         """Rows whose definition is known on one side only."""
         return self.one_sided & ~self.uncalled
 
     @property
-    def uncalled(self) -> npt.NDArray[np.bool_]:
+    def uncalled(self) -> Bools:
         """Rows that one side defines but did not call."""
         return rows_where(self.match, lambda match: match == UNCALLED)
 
     @property
-    def differs(self) -> npt.NDArray[np.bool_]:
+    def differs(self) -> Bools:
         """Rows whose source is known on both sides and differs."""
         return rows_where(self.same_source, lambda same: same is False)
 
@@ -121,12 +118,12 @@ class DiffTable:
         return bool(rows_where(self.same_source, lambda same: same is not None).any())
 
     @property
-    def native(self) -> npt.NDArray[np.bool_]:
+    def native(self) -> Bools:
         """Rows whose name begins with "<": native functions, but also module bodies and lambdas."""
         return rows_where(self.name, is_native)
 
     @property
-    def new(self) -> npt.NDArray[np.bool_]:
+    def new(self) -> Bools:
         """Rows that the baseline lacks and would have seen."""
         return rows_where(self.match, lambda match: match == "new")
 
@@ -138,7 +135,7 @@ class DiffTable:
         """Return the readable name of a function, empty for the row −1."""
         return readable_name(self.name[row]) if row >= 0 else ""
 
-    def in_roots(self, *roots: str) -> npt.NDArray[np.bool_]:
+    def in_roots(self, *roots: str) -> Bools:
         """Return the rows of functions under some of `profkit.model.ROOTS`."""
         return rows_in(self.keys, *roots)
 

@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Process
+from profkit.model.arrays import Bools, Floats
 from profkit.model.estimates import NONE_SEEN
 
 if TYPE_CHECKING:
     from profkit.compare.result_types import DiffTable, SideTable
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: `DiffTable.match` of a row that one side lacks and may have missed.
 UNSEEN = "unseen"
@@ -74,8 +73,7 @@ class CallRatios:
     @property
     def weighed(self) -> Bools:
         """Rows whose ratio, or a limit of it, can weigh times."""
-        either: Bools = self.known | self.apart
-        return either
+        return self.known | self.apart
 
     @property
     def weight(self) -> Floats:

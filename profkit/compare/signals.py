@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_sites import call_sites
 from profkit.compare.call_table import CallTable
@@ -30,7 +29,7 @@ from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread
 from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model import Ranges
-from profkit.model.arrays import median
+from profkit.model.arrays import Floats, median
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel, IterationNames
@@ -72,7 +71,7 @@ class Signals:
     sampled_differs: bool
     threads_differ: bool
     total_scatter: float
-    signs: npt.NDArray[np.float64]
+    signs: Floats
     starved: Starvation
     noisier: float
     lumps: Lumps
@@ -223,7 +222,7 @@ def _exit(side: Side) -> int:
     return next((status for status in statuses if status), 0)
 
 
-def _total_scatter(totals_a: npt.NDArray[np.float64], totals_b: npt.NDArray[np.float64]) -> float:
+def _total_scatter(totals_a: Floats, totals_b: Floats) -> float:
     """Return the standard deviation of ln(candidate total / baseline total) from repeats; NaN without."""
     if min(len(totals_a), len(totals_b)) < noise.MIN_RUNS_NOISE:
         return float("nan")

@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallSide
 from profkit.measure.selected_processes import Selected
+from profkit.model.arrays import Bools, Floats, Index, Ints, Rows
 from profkit.model.paths import Paths, depths, with_callees
-
-Index = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 #: Stands for a function's row: calls too short to be shown separately.
 OTHERS = -1
@@ -66,7 +63,7 @@ class StackTable:
 
     depth: Index
     row: Index
-    again: npt.NDArray[np.bool_]
+    again: Bools
     sides: tuple[StackSide, ...]
     measured: bool
 
@@ -75,7 +72,7 @@ class StackTable:
 
 
 #: Paths of one thread, and the table row for each row of its profile, −1 without one.
-PlacedPaths = tuple[Paths, npt.NDArray[np.integer]]
+PlacedPaths = tuple[Paths, Rows]
 
 
 def placed_paths(selected: Selected) -> list[PlacedPaths] | None:
@@ -141,14 +138,12 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
     )
 
 
-def _merged(
-    parent: npt.NDArray[np.int64], row: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _merged(parent: Ints, row: Ints) -> tuple[Ints, Ints, Ints]:
     """Merge equal paths into one node; return each path's node, and each node's parent and row."""
     depth = depths(parent)
     node = np.full(len(parent), -1, np.int64)
-    around: list[npt.NDArray[np.int64]] = []
-    rows: list[npt.NDArray[np.int64]] = []
+    around: list[Ints] = []
+    rows: list[Ints] = []
     size = 0
     span = int(row.max(initial=0)) + 2
     known_row = np.zeros(0, np.int64)
@@ -172,9 +167,7 @@ def _merged(
     return node, np.concatenate(around), np.concatenate(rows)
 
 
-def _kept(
-    around: npt.NDArray[np.int64], row: npt.NDArray[np.int64], times: Floats, active: Floats
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _kept(around: Ints, row: Ints, times: Floats, active: Floats) -> tuple[Ints, Ints]:
     """Choose the widest nodes, by all or active time, and one node for the others of each parent.
 
     Return parent and row of each, shape (k, 2), and the chosen node that each node is booked on, shape (n,).

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.starvation_weights import ONE_RUN, Weights
-
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.pair import Pair
 from profkit.compare.sampled_calls import CALLS_CHANGED
@@ -20,10 +19,7 @@ from profkit.measure.function_orders import MAD_SCALE, rbo_distance
 from profkit.measure.lookup_columns import Keys, Looked, rows_in
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import BUILTIN, STDLIB
-from profkit.model.arrays import median, quantile
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats, median, quantile
 
 #: Names of the numbers, in the order of `signs`.
 SIGNS = (

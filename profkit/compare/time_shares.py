@@ -10,16 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallSide, CallTable
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.measure.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
-from profkit.model.arrays import median
+from profkit.model.arrays import Bools, median
 from profkit.model.profile import ESTIMATES
-
-Floats = npt.NDArray[np.float64]
 
 #: File name of built-in functions in a profile.
 _NATIVE = "~"
@@ -71,27 +68,17 @@ def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable,
 
 def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
     """Change the profile of every thread, and drop kernel counters."""
-    return replace(
-        run,
-        processes=tuple(
-            replace(
-                process,
-                wall_s=None,
-                cpu_s=None,
-                run_queue_wait_s=None,
-                tiers=(),
-                effect=None,
-                threads=tuple(
-                    Thread(change(thread.profile), thread.tid, thread.name) for thread in process.threads
-                ),
-            )
-            for process in run.processes
-        ),
-    )
+
+    def changed(thread: Thread) -> Thread:
+        return Thread(change(thread.profile), thread.tid, thread.name)
+
+    none: dict[str, Any] = dict.fromkeys(("wall_s", "cpu_s", "run_queue_wait_s", "effect"))
+    processes = (replace(process.with_threads(changed), tiers=(), **none) for process in run.processes)
+    return replace(run, processes=tuple(processes))
 
 
 def _total(run: Run) -> float:
-    return sum(thread.profile.total for process in run.processes for thread in process.threads)
+    return sum(profile.total for profile in run.profiles)
 
 
 def _scaled(run: Run, whole: float) -> Run:
@@ -123,12 +110,12 @@ def _scaled(run: Run, whole: float) -> Run:
     return replace(_each(run, change), manifest=None, machine=None, machines={}, series=None)
 
 
-def _native_rows(profile: Profile) -> npt.NDArray[np.bool_]:
+def _native_rows(profile: Profile) -> Bools:
     return Looked(profile.file, profile.strings).where(lambda file: file == _NATIVE)
 
 
 def _has_natives(run: Run) -> bool:
-    return any(_native_rows(thread.profile).any() for process in run.processes for thread in process.threads)
+    return any(_native_rows(profile).any() for profile in run.profiles)
 
 
 def _without_natives(profile: Profile) -> Profile:

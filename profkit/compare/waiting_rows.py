@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.measure.lookup_columns import rows_where
 from profkit.measure.waits_by_name import reads_files
 from profkit.model import BUILTIN, STDLIB
-
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools
 
 #: Part of a function's calls that must come from waiting functions for it to serve them.
 SERVES = 0.9
@@ -51,5 +49,4 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
         if np.array_equal(following, waits):
             break
         waits = following
-    both: Bools = waits | named
-    return both
+    return waits | named

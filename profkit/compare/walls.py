@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.pair import Pair, Side
 from profkit.measure.critical_path import (
@@ -20,10 +19,7 @@ from profkit.measure.critical_path import (
 from profkit.measure.lookup_columns import rows_where
 from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import Effect
-from profkit.model.arrays import median
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Floats, Index, Rows, median
 
 #: The effect of capture that traces nothing.
 _NO_EFFECT = Effect(0.0, 0.0, 0.0)
@@ -69,7 +65,7 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
 
 def _side_walls(
     side: Side,
-    of_table: npt.NDArray[np.integer],
+    of_table: Rows,
     rank: int | None,
     masks: tuple[Bools, Bools, Bools],
     effects: Sequence[Effect],
@@ -80,7 +76,7 @@ def _side_walls(
         less = seconds - added
         own = np.where(less > 0, less, seconds)
 
-    def placed(reading: PathReading, rows: npt.NDArray[np.int32]) -> PathReading:
+    def placed(reading: PathReading, rows: Index) -> PathReading:
         return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
 
     parts = [

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.errors import UsageError
 from profkit.fleet.query import ask, named, no_such_job, opened
 from profkit.fleet.store import Store
 from profkit.measure.function_orders import location_and_spread
 from profkit.measure.waits_by_name import is_wait
-
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Bools, Floats
 
 #: Part (1) of a process's time from which a function's calls are compared.
 _FLOOR = 0.005
@@ -126,7 +124,7 @@ def _judged(several: Sequence[FleetHost]) -> Iterator[FleetHost]:
         yield replace(host, slower=is_slower, starved=is_starved)
 
 
-def _beyond(values: Floats, least: float) -> npt.NDArray[np.bool_]:
+def _beyond(values: Floats, least: float) -> Bools:
     """Return which values exceed the median by `least` and by `_DEVIATIONS` of the scatter."""
     if np.isfinite(values).sum() < LEAST_HOSTS:
         return np.zeros(len(values), np.bool_)

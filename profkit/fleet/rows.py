@@ -21,6 +21,7 @@ from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
 from profkit.model import ROOTS, Host, Machine, Process, Run
+from profkit.model.arrays import Floats
 from profkit.model.merge import merge_profiles
 from profkit.model.surrogates import spelled_out
 from profkit.study.rank_read import addressed, load, local
@@ -135,12 +136,9 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
-    command = () if manifest is None else manifest.command
     started = None if manifest is None else _moment(manifest.started)
     moment = started or datetime.datetime.fromtimestamp((modified_ns or 0) / 1e9, datetime.timezone.utc)
     processes = [_process(run, number, process) for number, process in enumerate(run.processes)]
-    host = None if manifest is None else manifest.host
-    launched = (manifest.job if manifest is not None else None) or {}
     git = (manifest.git if manifest is not None else None) or {}
     row = {
         "run": digest,
@@ -148,19 +146,19 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "bytes": size,
         "modified_ns": modified_ns,
         "started": started,
-        "command": shlex.join(command) or None,
+        "command": shlex.join(run.command) or None,
         "revision": git.get("revision"),
         "dirty": git.get("dirty"),
         "exit_status": None if manifest is None else manifest.exit_status,
-        "launcher_job": launched.get("id"),
-        "rank": launched.get("rank"),
-        "world_size": launched.get("world_size"),
-        **_host(host),
-        "cpus": host and host.cpus,
+        "launcher_job": run.job.get("id"),
+        "rank": run.job.get("rank"),
+        "world_size": run.job.get("world_size"),
+        **_host(run.host),
+        "cpus": run.host and run.host.cpus,
         "python": processes[0]["python"] if processes else None,
         "profkit": None if manifest is None else manifest.profkit,
         "processes": len(processes),
-        "wall_s": None if manifest is None else manifest.wall_s,
+        "wall_s": run.wall_s,
         **{name: _sum(p[name] for p in processes) for name in ("cpu_s", "run_queue_wait_s", "total_s")},
     }
     tables = {
@@ -170,7 +168,7 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
         "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
     }
-    return FileRows(job or job_of(command, path), moment.date().isoformat(), tables)
+    return FileRows(job or job_of(run.command, path), moment.date().isoformat(), tables)
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:
@@ -203,7 +201,6 @@ def _sum(values: Any) -> float | None:
 
 
 def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
-    manifest = run.manifest
     same = (
         "pid parent role rank local_rank node wall_s cpu_s run_queue_wait_s voluntary_switches involuntary_switches "
         "peak_threads peak_memory_bytes page_faults read_bytes"
@@ -211,7 +208,7 @@ def _process(run: Run, number: int, process: Process) -> dict[str, Any]:
     return {
         "process": number,
         **{name: getattr(process, name) for name in same.split()},
-        **_host(process.host or (None if manifest is None else manifest.host)),
+        **_host(process.host or run.host),
         "command": shlex.join(process.command) or None,
         "exit": process.exit or None,
         "python": process.python or None,
@@ -247,7 +244,7 @@ def _ranges(run: Run) -> list[dict[str, Any]]:
 
 def _counters(run: Run) -> list[dict[str, Any]]:
     """Return the machine's counters by their names in the run file, and yardsticks as ``yardstick NAME``."""
-    host = run.manifest.host.name if run.manifest is not None else ""
+    host = "" if run.host is None else run.host.name
     machines = dict(run.machines) or ({host: run.machine} if run.machine is not None else {})
     found = [
         {"host": of or None, "name": field.name, "value": float(value)}
@@ -275,7 +272,7 @@ def _functions(run: Run, digest: str) -> pa.Table:
                 index.astype(np.int32), pa.array(list(map(spelled_out, table)))
             )
 
-        def known(values: npt.NDArray[np.float64] | None, n: int = n) -> Any:
+        def known(values: Floats | None, n: int = n) -> Any:
             return pa.nulls(n, pa.float64()) if values is None else pa.array(values, from_pandas=True)
 
         unseen = None if profile.calls_low is None else np.isnan(profile.calls_low)
@@ -311,5 +308,4 @@ def _identity(root: str, path: str, name: str) -> int:
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     plain = [{k: spelled_out(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
-    made: pa.Table = arrow().Table.from_pylist(plain, schema=schema_of(name))
-    return made
+    return arrow().Table.from_pylist(plain, schema=schema_of(name))

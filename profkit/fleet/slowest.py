@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.fleet.query import ask, named, no_such_job, opened
 from profkit.fleet.rows import SMALL
@@ -17,11 +16,11 @@ from profkit.measure.changepoints import LEAST_RUNS, divergence, shifts
 from profkit.measure.function_orders import MAD_SCALE
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey
+from profkit.model.arrays import Floats
 
 if TYPE_CHECKING:
     import duckdb
 
-Floats = npt.NDArray[np.float64]
 
 #: Least part (1) of a process's time, on any day, for a function to be followed.
 FLOOR = 0.002

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Profile
+from profkit.model.arrays import Ints
 
 #: Bytes of memory that any file may take. Two sides of this size, and 60 MB for the interpreter and numpy,
 #: stay below the 500 MB that a command may need for the smallest files.
@@ -85,11 +86,11 @@ def names_of(profile: Profile) -> list[npt.NDArray[Any]]:
     return found
 
 
-def text_sizes(strings: Sequence[str]) -> npt.NDArray[np.int64]:
+def text_sizes(strings: Sequence[str]) -> Ints:
     """Return the length of each string of a table."""
     return np.fromiter(map(len, strings), np.int64, len(strings))
 
 
-def spend_names(budget: Budget, sizes: npt.NDArray[np.int64], columns: Iterable[npt.NDArray[Any]]) -> None:
+def spend_names(budget: Budget, sizes: Ints, columns: Iterable[npt.NDArray[Any]]) -> None:
     """Weigh the texts that checked columns refer to, as viewers' formats repeat them; raise `LimitError`."""
     budget.spend("bytes of names", sum(int(sizes[column].sum()) for column in columns))

@@ -14,7 +14,6 @@ from profkit.errors import FormatError
 from profkit.formats.pstats_file import like_it, read_pstats
 from profkit.model import (
     Host,
-    Job,
     Machine,
     Manifest,
     Neighbours,
@@ -40,11 +39,12 @@ _File = TypeVar("_File")
 BASELINE = "baseline:"
 
 
-def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
+def load_run(path: StrPath, *, edges: bool | None = True, processes: bool = True) -> Run:
     """Read a run file, a pstats file of any profiler, or another tool's file; raise only `FormatError`.
 
-    Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A
-    foreign profile is one process with one thread; its ``python`` is derived from library paths.
+    Without `edges` (``None``: only for several processes) every ``profile.edges`` is ``None``; without
+    `processes` only the manifest is read. A foreign profile is one process with one thread; its ``python`` is
+    derived from library paths.
     """
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
@@ -54,22 +54,21 @@ def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Ru
 
     run = read_foreign(path)
     if run is None:
-        read = read_pstats(path, edges=edges)
+        read = read_pstats(path, edges=bool(edges))
         python = "" if read.python is None else ".".join(map(str, read.python))
         process = Process(python=python, threads=(Thread(read.profile),))
         run = Run(os.fspath(path), (process,), warnings=read.warnings)
-    elif not edges:
+    elif not edges and (edges is False or len(run.processes) == 1):
         run = _without_edges(run)
     run = _validated(run)
     return run if processes else replace(run, processes=())
 
 
 def _without_edges(run: Run) -> Run:
-    processes = []
-    for process in run.processes:
-        bare = [replace(thread, profile=replace(thread.profile, edges=None)) for thread in process.threads]
-        processes.append(replace(process, threads=tuple(bare)))
-    return replace(run, processes=tuple(processes))
+    def bare(thread: Thread) -> Thread:
+        return replace(thread, profile=replace(thread.profile, edges=None))
+
+    return replace(run, processes=tuple(process.with_threads(bare) for process in run.processes))
 
 
 def _validated(run: Run) -> Run:
@@ -155,12 +154,8 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
     return [text], False
 
 
-def _job_of(run: Run) -> Job:
-    return (run.manifest.job if run.manifest is not None else None) or Job()
-
-
 def _rank_of(run: Run) -> int | None:
-    return _job_of(run).get("rank")
+    return run.job.get("rank")
 
 
 def ranks_joined(runs: Sequence[Run]) -> list[Run]:
@@ -173,10 +168,9 @@ def rank_groups(runs: Sequence[Run]) -> list[list[Run]]:
     groups: dict[object, list[Run]] = {}
     for i, run in enumerate(runs):
         key: object = i
-        if run.manifest is not None and _rank_of(run) is not None:
-            job = _job_of(run)
+        if _rank_of(run) is not None:
             # Some launchers give rank and size but no job id; the command then identifies the job.
-            key = (job.get("id") or run.manifest.command, job.get("world_size"))
+            key = (run.job.get("id") or run.command, run.job.get("world_size"))
         groups.setdefault(key, []).append(run)
     return [runs for group in groups.values() for runs in repetitions(sorted(group, key=_started), _rank_of)]
 
@@ -256,17 +250,17 @@ def _check_one_job(runs: Sequence[Run]) -> None:
     sized: Run | None = None
     seen: dict[int, Run] = {}
     for run in runs:
-        job = _job_of(run)
+        job = run.job
         if job.get("id"):
             named = named or run
-            if job["id"] != _job_of(named)["id"]:
+            if job["id"] != named.job["id"]:
                 problem = f"is of a different job or job step than {named.path}"
                 raise FormatError(run.path, problem, "name the files of one job")
         if job.get("world_size"):
             sized = sized or run
-            if job["world_size"] != _job_of(sized)["world_size"]:
+            if job["world_size"] != sized.job["world_size"]:
                 problem = f"is of a job with {job['world_size']} ranks, {sized.path} of one with"
-                problem += f" {_job_of(sized)['world_size']}"
+                problem += f" {sized.job['world_size']}"
                 raise FormatError(run.path, problem, "name the files of one job")
         for rank in _ranks_of(run):
             if rank in seen:
@@ -278,7 +272,7 @@ def _check_one_job(runs: Sequence[Run]) -> None:
 def _ranks_of(run: Run) -> tuple[int, ...]:
     """Return the rank of a file, or the ranks that were joined in it."""
     rank = _rank_of(run)
-    return tuple(_job_of(run).get("ranks") or ()) if rank is None else (rank,)
+    return tuple(run.job.get("ranks") or ()) if rank is None else (rank,)
 
 
 def _joined(ordered: Sequence[Run]) -> Run:
@@ -291,7 +285,7 @@ def _joined(ordered: Sequence[Run]) -> Run:
         known = [run.manifest for run in ordered if run.manifest is not None]
         statuses = [m.exit_status for m in known]
         ranks = [rank for run in ordered for rank in _ranks_of(run)]
-        job = _job_of(first).copy()
+        job = first.job.copy()
         job.pop("rank", None)
         job.pop("local_rank", None)
         job.pop("node", None)
@@ -328,13 +322,13 @@ def _host(first: Host, hosts: Sequence[Host]) -> Host:
 
 def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
     """Return a rank's machine with the CPU time of all ranks that ran on it."""
-    if run.machine is None or run.manifest is None:
+    if run.machine is None or run.host is None:
         return run.machine
-    name = run.manifest.host.name
+    name = run.host.name
     times = [
         None if other.machine is None else other.machine.tree_cpu_s
         for other in runs
-        if other.manifest is not None and other.manifest.host.name == name
+        if other.host is not None and other.host.name == name
     ]
     known = [time for time in times if time is not None]
     return replace(
@@ -351,7 +345,7 @@ def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Nei
     ranks = {
         process.pid
         for run in runs
-        if run.manifest is not None and run.manifest.host.name == host
+        if run.host is not None and run.host.name == host
         for process in run.processes
     }
     own = [one for one in found.listed if one.pid is not None and one.pid in ranks]
@@ -366,8 +360,8 @@ def _machines(runs: Sequence[Run]) -> dict[str, Machine]:
     found: dict[str, Machine] = {}
     for run in runs:
         machine = _machine(run, runs)
-        if run.manifest is not None and machine is not None:
-            found.setdefault(run.manifest.host.name, machine)
+        if run.host is not None and machine is not None:
+            found.setdefault(run.host.name, machine)
         for name, machine in run.machines.items():
             found.setdefault(name, machine)
     return found if len(found) > 1 else {}
@@ -388,24 +382,21 @@ def _samplers(manifests: Sequence[Manifest]) -> Sampler | None:
 
 def _of_rank(run: Run) -> list[Process]:
     """Return a rank's processes, completed from its own manifest."""
-    host = run.manifest.host if run.manifest is not None else None
-    processes = [p if p.host is not None else replace(p, host=host) for p in run.processes]
+    processes = [p if p.host is not None else replace(p, host=run.host) for p in run.processes]
     rank = _rank_of(run)
     if processes and rank is not None and processes[0].rank is None:
-        job = _job_of(run)
-        processes[0] = replace(
-            processes[0], rank=rank, role="rank", local_rank=job.get("local_rank"), node=job.get("node")
-        )
+        local_rank, node = run.job.get("local_rank"), run.job.get("node")
+        processes[0] = replace(processes[0], rank=rank, role="rank", local_rank=local_rank, node=node)
     return processes
 
 
 def _doubts(runs: Sequence[Run]) -> list[Notice]:
     """Return notices about files that do not fit together as one job."""
     doubts = []
-    hosts = {run.manifest.host.name for run in runs if run.manifest is not None}
+    hosts = {run.host.name for run in runs if run.host is not None}
     if len(hosts) > 1:
         doubts.append(Notice("ranks-on-hosts", "", {"hosts": len(hosts)}))
     ranks = [rank for run in runs for rank in _ranks_of(run)]
-    size = max((_job_of(run).get("world_size") or 0 for run in runs), default=0)
+    size = max((run.job.get("world_size") or 0 for run in runs), default=0)
     missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None
     return doubts if missing is None else [*doubts, missing]

@@ -18,12 +18,10 @@ import numpy.typing as npt
 from profkit.errors import FormatError
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes, pair_starts
 from profkit.formats.regular_file import NotRegularError, read_regular
+from profkit.model.arrays import Index, Ints
 from profkit.model.bounds import EXACT, LAST_NS
 from profkit.model.notices import Notice
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED, Ranges
-
-Index = npt.NDArray[np.int32]
-
 
 RECORD = np.dtype(
     [
@@ -145,9 +143,7 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
     return header, np.frombuffer(data, RECORD, count, header_bytes)
 
 
-def _in_order(
-    records: npt.NDArray[Any], warnings: list[Notice]
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _in_order(records: npt.NDArray[Any], warnings: list[Notice]) -> tuple[npt.NDArray[Any], Ints, Ints, Ints]:
     """Return the records of events and gaps as each thread wrote them.
 
     The int64 arrays are the thread's number in the process, its id, and the record's place in the file.
@@ -174,7 +170,7 @@ def _in_order(
 
 
 def _ranges(
-    records: npt.NDArray[Any], serial: npt.NDArray[np.int64], offset: npt.NDArray[np.int64], generation: int
+    records: npt.NDArray[Any], serial: Ints, offset: Ints, generation: int
 ) -> tuple[dict[str, npt.NDArray[Any]], int]:
     """Pair begins with ends; return columns of ranges and marks, and the number of unpaired ends."""
     kind = records["kind"].copy()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from profkit.model.arrays import Bools, Ints
 
 
 def _sums(group: Ints, step: Ints) -> Ints:
@@ -15,11 +14,10 @@ def _sums(group: Ints, step: Ints) -> Ints:
     first = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
     before = total[first] - step[first]
     sizes = np.diff(np.concatenate([first, [len(group)]]))
-    sums: Ints = total - np.repeat(before, sizes)
-    return sums
+    return total - np.repeat(before, sizes)
 
 
-def _lonely(group: Ints, step: Ints) -> Flags:
+def _lonely(group: Ints, step: Ints) -> Bools:
     """Return which pops find their stack empty: where the running sum falls below its earlier minimum."""
     sums = _sums(group, step)
     first = np.concatenate([[True], group[1:] != group[:-1]])
@@ -28,11 +26,10 @@ def _lonely(group: Ints, step: Ints) -> Flags:
     lowest = np.minimum.accumulate(np.minimum(sums, 0) - apart) + apart
     before = np.concatenate([[0], lowest[:-1]])
     before[first] = 0
-    lonely: Flags = sums < before
-    return lonely
+    return sums < before
 
 
-def pair_pushes(stack: Ints, pushed: Flags) -> tuple[Ints, int]:
+def pair_pushes(stack: Ints, pushed: Bools) -> tuple[Ints, int]:
     """Pair pushes with pops, each stack in time order.
 
     Return the event that popped each push, −1 elsewhere, and the number of pops of an empty stack.
@@ -73,7 +70,7 @@ def _parents(group: Ints, step: Ints) -> Ints:
     return parent
 
 
-def enclosing(thread: Ints, stack: Ints, pushed: Flags, match: Ints) -> Ints:
+def enclosing(thread: Ints, stack: Ints, pushed: Bools, match: Ints) -> Ints:
     """Return for each push the push of the innermost range around it, −1 if none; int64, shape (n,).
 
     Events of one thread are together and in time order; each domain has its own stack. Ranges of other

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.formats.extension import load_extension
-
-Ints = npt.NDArray[np.integer]
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Floats, Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,17 +23,17 @@ class Columns:
     """
 
     strings: tuple[str, ...]
-    file: Ints
-    line: Ints
-    name: Ints
-    first: Ints
-    second: Ints
+    file: Rows
+    line: Rows
+    name: Rows
+    first: Rows
+    second: Rows
     tottime: Floats
     cumtime: Floats
-    caller: Ints
-    callee: Ints
-    edge_first: Ints
-    edge_second: Ints
+    caller: Rows
+    callee: Rows
+    edge_first: Rows
+    edge_second: Rows
     edge_tottime: Floats
     edge_cumtime: Floats
     _: KW_ONLY

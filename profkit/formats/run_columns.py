@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,7 +33,6 @@ _ALL_COLUMNS = {**FUNCTION_COLUMNS, **_OPTIONAL_COLUMNS}
 WAIT_COLUMNS = {name: dtype for name, dtype in _OPTIONAL_COLUMNS.items() if name not in ESTIMATES}
 #: Present if a thread is not exact; rows of exact threads hold `exact_estimates`.
 ESTIMATE_COLUMNS = {name: _OPTIONAL_COLUMNS[name] for name in ESTIMATES}
-EDGE_COLUMNS = column_dtypes(Edges)
 
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
@@ -47,27 +46,22 @@ _NPY_HEADER = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays:
-    """Columns of all threads; `edges` is empty if not requested, each row belongs to one thread."""
+    """Columns of all threads; each row belongs to one thread."""
 
     strings: tuple[str, ...]
     sizes: Array
     functions: Mapping[str, Array]
-    edges: Mapping[str, Array]
     rows: Rows
-    links: Rows
     budget: Budget
 
-    def profile(self, rows: slice, links: slice | None) -> Profile:
-        """Return one thread's profile, with edges if `links` is given; raise `ProfileError`, `LimitError`."""
-        if rows.start == rows.stop and (links is None or links.start == links.stop):
+    def profile(self, rows: slice, edges: Edges | None) -> Profile:
+        """Return one thread's profile with its edges; raise `ProfileError`, `LimitError`."""
+        if rows.start == rows.stop and not edges:
             # A run may have thousands of threads without functions; nothing to check.
             return replace(
-                Profile.empty(), strings=self.strings, edges=None if links is None else Edges.empty()
+                Profile.empty(), strings=self.strings, edges=None if edges is None else Edges.empty()
             )
         columns = {name: self.functions[name][rows] for name in FUNCTION_COLUMNS}
-        edges = None
-        if links is not None:
-            edges = Edges(**{name: self.edges[name][links] for name in EDGE_COLUMNS})
         measured: dict[str, Any] = {name: self._measured(name, rows) for name in WAIT_COLUMNS}
         if ESTIMATES[0] in self.functions:
             measured |= stated(
@@ -100,37 +94,17 @@ def gather_strings(strings: Strings, prefix: str) -> Iterator[tuple[str, Array]]
     yield f"{prefix}string_offsets", offsets
 
 
-def gather_group(
-    group: str,
-    dtypes: Mapping[str, np.dtype[Any]],
-    parts: Sequence[object],
-    texts: Collection[str] = (),
-    places: Sequence[Array] = (),
-) -> Iterator[tuple[str, Array]]:
-    """Concatenate columns of the same name in all `parts`; yield member names without suffix, and values.
-
-    Columns in `texts` are indices into their part's string table, whose entries move to `places`
-    (`Strings.join`).
-    """
-    for name, dtype in dtypes.items():
-        columns = [getattr(part, name) for part in parts]
-        if name in texts:
-            columns = [table[column] for table, column in zip(places, columns, strict=True)]
-        yield f"{group}/{name}", _stored(np.concatenate(columns or [np.zeros(0)]), dtype)
-
-
-def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
+def stored(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return values as a file stores them."""
     return values.astype(dtype.newbyteorder("<"), copy=False)
 
 
 def gather(profiles: Sequence[Profile], strings: Strings) -> Iterator[tuple[str, Array]]:
-    """Concatenate profiles and join their string tables; yields as `gather_group` does."""
+    """Concatenate profiles and join their string tables; yield member names without suffix, and values."""
     profiles = profiles or [Profile.empty()]
     places = strings.join([profile.strings for profile in profiles])
     for name, values in joined_columns(profiles, places, not_measured=np.nan):
-        yield f"functions/{name}", _stored(values, _ALL_COLUMNS[name])
-    edges = [profile.edges for profile in profiles if profile.edges is not None]
-    yield from gather_group("edges", EDGE_COLUMNS, edges)
+        yield f"functions/{name}", stored(values, _ALL_COLUMNS[name])
 
 
 def array_head(dtype: np.dtype[Any], count: int) -> bytes:
@@ -154,8 +128,7 @@ def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
     if count * dtype.itemsize != len(data) - start:
         raise MemberError(f"{name} does not have the size that its header says")
     native = dtype.newbyteorder("=")
-    values: Array = np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
-    return values
+    return np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
 
 
 def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) -> Array:
@@ -191,23 +164,14 @@ def read_strings(members: Members, prefix: str = "") -> tuple[str, ...]:
     )
 
 
-def read_arrays(members: Members, *, edges: bool) -> Arrays:
+def read_arrays(members: Members) -> Arrays:
     """Read the columns of all threads; errors as for `read_group`."""
     waits = {name: dtype for name, dtype in WAIT_COLUMNS.items() if f"functions/{name}.npy" in members.sizes}
     estimated = any(f"functions/{name}.npy" in members.sizes for name in ESTIMATE_COLUMNS)
     optional = {**waits, **(ESTIMATE_COLUMNS if estimated else {})}
     functions = read_group(members, "functions", {**FUNCTION_COLUMNS, **optional}, "functions")
-    links = read_group(members, "edges", EDGE_COLUMNS, "caller–callee sums") if edges else {}
     strings = read_strings(members)
-    return Arrays(
-        strings,
-        text_sizes(strings),
-        functions,
-        links,
-        Rows(len(functions["file"])),
-        Rows(len(links["caller"]) if links else 0),
-        members.budget,
-    )
+    return Arrays(strings, text_sizes(strings), functions, Rows(len(functions["file"])), members.budget)
 
 
 def _strings(raw: Array, offsets: Array) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Groups of columns in a run file: ranges, functions inside ranges, calling contexts, samples of threads."""
+"""Groups of columns in a run file: edges, ranges, functions inside ranges, calling contexts, samples of threads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from profkit.formats.limits import text_sizes
-from profkit.formats.run_columns import Array, gather_group, read_group, read_strings
+from profkit.formats.run_columns import Array, read_group, read_strings, stored
 from profkit.formats.run_json import Rows
 from profkit.formats.run_members import Members
-from profkit.model import Paths, RangeCalls, Ranges, ThreadSamples
+from profkit.model import Edges, Paths, RangeCalls, Ranges, ThreadSamples
 from profkit.model.columns import column_dtypes
 from profkit.model.merge import Strings
 
@@ -30,13 +30,20 @@ class Group:
     texts: tuple[str, ...] = ()
 
     def gather(self, parts: Sequence[Any], tables: Mapping[str, Strings]) -> Iterator[tuple[str, Array]]:
-        """Concatenate parts as `gather_group` does; `tables` are string tables by member prefix."""
-        if parts:
-            places = tables[f"{self.name}/"].join([part.strings for part in parts]) if self.texts else ()
-            yield from gather_group(self.name, self.dtypes, parts, self.texts, places)
+        """Concatenate the columns of parts; `tables` are string tables by member prefix.
+
+        Yield member names without suffix, and values.
+        """
+        places = tables[f"{self.name}/"].join([part.strings for part in parts]) if self.texts else ()
+        for name, dtype in self.dtypes.items():
+            columns = [getattr(part, name) for part in parts]
+            if name in self.texts:
+                columns = [table[column] for table, column in zip(places, columns, strict=True)]
+            yield f"{self.name}/{name}", stored(np.concatenate(columns), dtype)
 
 
 _CONTEXTS, _INSIDE = RangeCalls.columns()
+EDGES = Group("edges", column_dtypes(Edges), "caller–callee sums")
 RANGES = Group("ranges", column_dtypes(Ranges), "NVTX ranges", ("name", "domain", "category"))
 CONTEXTS = Group("range_contexts", _CONTEXTS, "range contexts", ("name", "domain"))
 INSIDE = Group("range_functions", _INSIDE, "functions inside ranges")

@@ -35,11 +35,12 @@ from profkit.formats.run_columns import (
     gather_strings,
     read_arrays,
 )
-from profkit.formats.run_groups import CONTEXTS, INSIDE, PATHS, RANGES, SAMPLES, Table
+from profkit.formats.run_groups import CONTEXTS, EDGES, INSIDE, PATHS, RANGES, SAMPLES, Table
 from profkit.formats.run_members import Members
 from profkit.formats.run_series import gather_series, read_series
 from profkit.model import (
     CallSums,
+    Edges,
     Manifest,
     Paths,
     Process,
@@ -166,11 +167,20 @@ class _Columns:
         ranges = [process.ranges for process in processes if process.ranges is not None]
         samples = [process.samples for process in processes if process.samples is not None]
         paths = [thread.paths for thread in threads if thread.paths is not None]
-        groups = ((CONTEXTS, inside), (INSIDE, inside), (PATHS, paths), (RANGES, ranges), (SAMPLES, samples))
+        profiles = [thread.profile for thread in threads]
+        edges = [profile.edges for profile in profiles if profile.edges is not None] or [Edges.empty()]
+        groups = (
+            (EDGES, edges),
+            (CONTEXTS, inside),
+            (INSIDE, inside),
+            (PATHS, paths),
+            (RANGES, ranges),
+            (SAMPLES, samples),
+        )
         portion: dict[str, tuple[int, int]] = {}
         for name, values in itertools.chain(
-            gather([thread.profile for thread in threads], self._strings[""]),
-            *(group.gather(parts, self._strings) for group, parts in groups),
+            gather(profiles, self._strings[""]),
+            *(group.gather(parts, self._strings) for group, parts in groups if parts),
         ):
             self._dtypes.setdefault(name, values.dtype)
             portion[name] = len(values), self._kept.tell()
@@ -260,11 +270,11 @@ class _Documents:
         return [first, first + count]
 
 
-def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
+def read_run(path: str | os.PathLike[str], *, edges: bool | None = True, processes: bool = True) -> Run:
     """Read a run file; raise only `FormatError`.
 
-    Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the
-    manifest is read.
+    Without `edges` (``None``: only for several processes) every ``profile.edges`` and ``thread.paths`` is
+    ``None``; without `processes` only the manifest is read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -290,7 +300,7 @@ class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_ru
     """The archive has a later major version; the message is its schema."""
 
 
-def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
+def _read(members: Members, path: str, *, edges: bool | None, processes: bool) -> Run:
     """Read everything, or only the manifest."""
     if _MANIFEST not in members.sizes:
         raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
@@ -310,13 +320,14 @@ def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
     return run
 
 
-def _read_processes(members: Members, edges: bool) -> tuple[Process, ...]:
-    arrays = read_arrays(members, edges=edges)
-    groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((PATHS,) if edges else ()))
-    tables = {group.name: Table(group, members) for group in groups}
+def _read_processes(members: Members, edges: bool | None) -> tuple[Process, ...]:
     documents = members.json(_PROCESSES)
     if not isinstance(documents, list) or not documents:
         raise MemberError(f"{_PROCESSES} is not a list of processes")
+    edges = len(documents) > 1 if edges is None else edges
+    arrays = read_arrays(members)
+    groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((EDGES, PATHS) if edges else ()))
+    tables = {group.name: Table(group, members) for group in groups}
     return tuple([_process(f"process {i}", value, arrays, tables) for i, value in enumerate(documents)])
 
 
@@ -386,9 +397,9 @@ def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> 
     paths = tables.get("paths")
     rows = arrays.rows.take(f"{name}.functions", value.get("functions"))
     n = rows.stop - rows.start
-    links = None
-    if paths is not None and value.get("edges") is not None:
-        links = arrays.links.take(f"{name}.edges", value["edges"])
+    edges = None
+    if "edges" in tables and value.get("edges") is not None:
+        edges = Edges(**tables["edges"].take(f"{name}.edges", value["edges"]))
     if any(not 0 <= call.function < n for call in fields.get("open_calls", ())):
         raise MemberError(f"{name}.open_calls points outside its {n} rows")
     if any(not 0 <= row < n for row in fields.get("throttled", ())):
@@ -400,7 +411,7 @@ def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> 
     if any(not (0 <= s.function < n and s.begin_ns < s.end_ns) for s in fields.get("slices") or ()):
         raise MemberError(f"{name}.slices points outside its {n} rows, or has a slice without length")
     return Thread(
-        arrays.profile(rows, links),
+        arrays.profile(rows, edges),
         **fields,
         range_calls=_range_calls(f"{name}.range_calls", value.get("range_calls"), tables, n),
         paths=None

@@ -14,10 +14,7 @@ from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.rooted_paths import ANYWHERE
 from profkit.model import Profile, Roots
-from profkit.model.arrays import distinct
-
-Index = npt.NDArray[np.int32]
-Ints = npt.NDArray[np.int64]
+from profkit.model.arrays import Bools, Index, Ints, Rows, distinct
 
 #: Rungs, most reliable first; `Alignment.rung` is an index into this.
 RUNGS = ("exact", "rooted", "same-source", "nearest-line", "folded-comprehension")
@@ -116,7 +113,7 @@ def align_joined(
     rung = np.full(n, _ROOTED, np.int8)
     free_b = np.ones(m, np.bool_)
 
-    def take(rows_a: npt.NDArray[np.integer], rows_b: npt.NDArray[np.integer], how: int) -> None:
+    def take(rows_a: Rows, rows_b: Rows, how: int) -> None:
         partner[rows_a] = rows_b
         rung[rows_a] = how
         free_b[rows_b] = False
@@ -208,7 +205,7 @@ def _groups(a: Columns, b: Columns) -> tuple[Index, Index]:
     return group[:n], group[n:]
 
 
-def _dense(first: npt.NDArray[np.integer], second: npt.NDArray[np.integer]) -> Index:
+def _dense(first: Rows, second: Rows) -> Index:
     """Number pairs from 0, equal pairs alike."""
     pairs = (first.astype(np.int64) << 32) | second.astype(np.int64)
     dense: Index = np.unique(pairs, return_inverse=True)[1].reshape(len(pairs)).astype(np.int32)
@@ -229,14 +226,14 @@ def _letters(joined: Joined, rows_a: Ints, rows_b: Ints) -> Index:
     return sorted_places(used, joined.strings)
 
 
-def sorted_places(used: npt.NDArray[np.integer], texts: Sequence[str] | Sequence[tuple[str, str]]) -> Index:
+def sorted_places(used: Rows, texts: Sequence[str] | Sequence[tuple[str, str]]) -> Index:
     """Return for each text its place among the sorted texts in use, 0 for those that are not."""
     place = np.zeros(len(texts), np.int32)
     place[sorted(used.tolist(), key=texts.__getitem__)] = np.arange(len(used), dtype=np.int32)
     return place
 
 
-def _marked(texts: Index, joined: Joined) -> npt.NDArray[np.bool_]:
+def _marked(texts: Index, joined: Joined) -> Bools:
     """Return for each string number whether it occurs in `texts`."""
     marked = np.zeros(len(joined.strings), np.bool_)
     marked[texts] = True
@@ -248,7 +245,7 @@ def _order(
     group: Index,
     side: Columns,
     profile: Profile,
-    on_both: npt.NDArray[np.bool_],
+    on_both: Bools,
     letters: Index,
 ) -> Ints:
     """Order rows by group, line, and then by what repeats from run to run.
@@ -268,8 +265,8 @@ def _unique_pairs(
     value_a: Index,
     group_b: Index,
     value_b: Index,
-    free_a: npt.NDArray[np.bool_],
-    free_b: npt.NDArray[np.bool_],
+    free_a: Bools,
+    free_b: Bools,
 ) -> tuple[Ints, Ints]:
     """Return free rows whose known (group, value) occurs once among the free rows of each side."""
     rows_a = np.flatnonzero((value_a != 0) & free_a)
@@ -287,9 +284,7 @@ def _unique_pairs(
     return rows_a[chosen], at_b[key_a[chosen]]
 
 
-def _same_source(
-    a: Columns, b: Columns, free_a: npt.NDArray[np.bool_], free_b: npt.NDArray[np.bool_]
-) -> tuple[Ints, Ints]:
+def _same_source(a: Columns, b: Columns, free_a: Bools, free_b: Bools) -> tuple[Ints, Ints]:
     """Return functions that moved to another file: name and source are unique on each side."""
     everywhere_a, everywhere_b = np.ones_like(free_a), np.ones_like(free_b)
     rows_a, rows_b = _unique_pairs(a.name, a.source_hash, b.name, b.source_hash, everywhere_a, everywhere_b)

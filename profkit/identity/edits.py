@@ -10,15 +10,13 @@ from collections.abc import Set
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.identity.align import Alignment, Columns, Joined
 from profkit.model import PROJECT
-from profkit.model.arrays import distinct
+from profkit.model.arrays import Bools, Ints, Rows, distinct
 
-Ints = npt.NDArray[np.int64]
 #: Columns of a side, its matched rows, and its unmatched rows.
-_Side: TypeAlias = tuple[Columns, npt.NDArray[np.integer], npt.NDArray[np.integer]]
+_Side: TypeAlias = tuple[Columns, Rows, Rows]
 
 
 def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
@@ -56,9 +54,7 @@ def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
     return _standing(joined, before, after, edited, same), _standing(joined, after, before, edited, same)
 
 
-def _standing(
-    joined: Joined, side: _Side, against: _Side, edited: npt.NDArray[np.bool_], same_files: Set[int]
-) -> Ints:
+def _standing(joined: Joined, side: _Side, against: _Side, edited: Bools, same_files: Set[int]) -> Ints:
     (own, matched, only), (other, matched_other, only_other) = side, against
     project = np.array([root == PROJECT for root, _ in joined.files], np.bool_)
     only = only[project[own.file[only]]]
@@ -89,7 +85,7 @@ def _standing(
     return np.array(rows, np.int64)
 
 
-def _place(columns: Columns, rows: npt.NDArray[np.integer]) -> Ints:
+def _place(columns: Columns, rows: Rows) -> Ints:
     """Return numbers that order rows by file and line."""
     found: Ints = _key(columns.file[rows].astype(np.int64), columns.line[rows].astype(np.int64))
     return found
@@ -124,7 +120,7 @@ def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
     return edited
 
 
-def _between(lines: npt.NDArray[np.integer], borders: Ints) -> Ints:
+def _between(lines: Rows, borders: Ints) -> Ints:
     """Return how many of `lines` lie between neighbouring borders, which may be in any order."""
     low, high = np.minimum(borders[:-1], borders[1:]), np.maximum(borders[:-1], borders[1:])
     count: Ints = np.searchsorted(lines, high) - np.searchsorted(lines, low, "right")

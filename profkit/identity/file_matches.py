@@ -11,13 +11,11 @@ from itertools import groupby, takewhile
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.identity.function_keys import unique_files
 from profkit.identity.rooted_paths import rooted_all
 from profkit.model import PROJECT, SITE, Profile, Roots
-
-Index = npt.NDArray[np.int32]
+from profkit.model.arrays import Index
 
 #: Two files vote for their directories only if they share at least this part of the smaller one's function
 #: names. Otherwise they merely have the same file name (``utils.py``).

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from profkit.identity.rooted_paths import ANYWHERE, normalise, rooted_all
 from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
+from profkit.model.arrays import Index
 from profkit.model.versions import python_of_paths
-
-Index = npt.NDArray[np.int32]
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: A project root with fewer parts identifies no project (``/``, ``/home``, ``c:/Users``).

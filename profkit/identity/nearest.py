@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Index = npt.NDArray[np.int32]
+from profkit.model.arrays import Index, Ints
 
 #: Above this many cells of the dynamic programme, a group is paired by equal (shifted) lines only. A million
 #: cells are 8 MB of costs and about 10 ms; only generated files have more.

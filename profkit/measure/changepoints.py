@@ -12,11 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.model.arrays import median
-
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Floats, Ints, median
 
 #: Least number of values on either side of a change: fewer may be a briefly busy machine.
 LEAST_RUNS = 4
@@ -75,7 +72,7 @@ def _best(distances: Floats) -> tuple[int, float]:
     return int(first[best]), float(scaled[best])
 
 
-def shifts(logs: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats]:
+def shifts(logs: Floats) -> tuple[Ints, Floats, Floats]:
     """Return the greatest lasting shift of each series: where, how much, how far beyond noise.
 
     `logs` has shape (series, values). The place is the best division of means; the size is the difference of

@@ -7,11 +7,10 @@ queueing helpers count as the path, scaled to fill that time; the rest is waitin
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
@@ -21,12 +20,8 @@ from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
-from profkit.model.arrays import known_sum
+from profkit.model.arrays import Bools, Floats, Rows, known_sum
 from profkit.model.pauses import WAITS
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.integer]
 
 #: Kinds of waiting that threads of the same process without Python cannot end.
 _NOT_FOR_THREADS = [
@@ -93,6 +88,10 @@ class PathReading:
         return PathReading(*(moved(getattr(self, field.name)) for field in fields(self)))
 
 
+def _no_functions() -> Floats:
+    return np.zeros(0)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
     """How the wall of one run, or of a side's repeats, is made up: seconds, and arrays over n functions.
@@ -111,20 +110,20 @@ class Composition:
     set them.
     """
 
-    startup_s: float
-    run: Floats
-    own_run_s: float
-    queue_s: float
-    helpers_queue_s: float
-    loading_s: float
-    imbalance_s: float
-    blocked: Floats
-    waits: Floats
-    queued: Floats
-    delivering: Floats
-    waiting_for_ranks: Floats
-    imports: Floats
     counters: bool
+    startup_s: float
+    own_run_s: float
+    queue_s: float = 0.0
+    helpers_queue_s: float = 0.0
+    loading_s: float = 0.0
+    imbalance_s: float = 0.0
+    run: Floats = field(default_factory=_no_functions)
+    blocked: Floats = field(default_factory=_no_functions)
+    waits: Floats = field(default_factory=_no_functions)
+    queued: Floats = field(default_factory=_no_functions)
+    delivering: Floats = field(default_factory=_no_functions)
+    waiting_for_ranks: Floats = field(default_factory=_no_functions)
+    imports: Floats = field(default_factory=_no_functions)
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
     capture_s: float = 0.0
@@ -219,7 +218,7 @@ class Repeats:
         # Most parts are 0 in all runs, and so are their means.
         self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
 
-    def mean(self, drawn: npt.NDArray[np.integer]) -> Composition:
+    def mean(self, drawn: Rows) -> Composition:
         """Return the mean of the drawn runs, with repetition; see `Composition.mean`."""
         runs = drawn.tolist()
 
@@ -270,7 +269,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     chosen = _path_process(selected, rank)
     thread = first_thread(chosen) if chosen is not None else None
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
-    wall = run.manifest.wall_s if run.manifest is not None else None
+    wall = run.wall_s
     if chosen is None or thread is None:
         none = np.zeros(n)
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
@@ -395,8 +394,7 @@ def _tracing(thread: Thread) -> Floats:
     """Return the tracing time, which no function includes, spread over functions by CPU time."""
     ran = _ran(thread.profile)
     whole = float(ran.sum())
-    part: Floats = ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
-    return part
+    return ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
@@ -521,22 +519,12 @@ def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off
     off_s = min(off_s, life_s - run_s)
     active = reading.helpers_run_s + reading.helpers_queue_s
     part = min(1.0, off_s / active) if active > 0 else 0.0
-    none = np.zeros(0)
     return Composition(
+        counters=True,
         startup_s=reading.wall_s - life_s,
-        run=none,
         own_run_s=run_s,
         queue_s=life_s - run_s - off_s + part * reading.helpers_queue_s,
         helpers_queue_s=part * reading.helpers_queue_s,
-        loading_s=0.0,
-        imbalance_s=0.0,
-        blocked=none,
-        waits=none,
-        queued=none,
-        delivering=none,
-        waiting_for_ranks=none,
-        imports=none,
-        counters=True,
         untraced_run_s=run_s + part * reading.helpers_run_s,
         untraced_blocked_s=off_s - part * active,
     )
@@ -576,8 +564,7 @@ def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
     waiting = float(off.sum())
     native = off * (max(0.0, part * rest - spun_s) / waiting) if waiting > 0 else np.zeros(len(off))
-    result: Floats = part * known + native
-    return result
+    return part * known + native
 
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
@@ -595,8 +582,6 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
         startup_s=reading.wall_s - float(own.sum()) - imbalance,
         run=run,
         own_run_s=float(run.sum()),
-        queue_s=0.0,
-        helpers_queue_s=0.0,
         loading_s=loading,
         imbalance_s=imbalance,
         blocked=off - delivering,

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.arrays import median
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from profkit.model.arrays import Floats, Ints, Rows, median
 
 #: Makes the median absolute deviation estimate the standard deviation of normal data: 1 / Φ⁻¹(3/4).
 MAD_SCALE = 1.4826
 
 
-def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> Ints:
+def ranks(values: Floats, tiebreak: Rows | None = None) -> Ints:
     """Return unique ranks, 1 for the greatest value; of equal values the lowest `tiebreak` comes first."""
     order = ascending(-values, np.arange(len(values)) if tiebreak is None else tiebreak)
     result = np.empty(len(values), np.int64)
@@ -22,7 +19,7 @@ def ranks(values: Floats, tiebreak: npt.NDArray[np.integer] | None = None) -> In
     return result
 
 
-def ascending(values: Floats, tiebreak: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
+def ascending(values: Floats, tiebreak: Rows) -> npt.NDArray[np.intp]:
     """Return ``numpy.lexsort((tiebreak, values))``, in half the time where all values differ."""
     order = np.argsort(values)
     ordered = values[order]
@@ -35,9 +32,7 @@ def shares(values: Floats) -> Floats:
     return values / total if total > 0 else np.zeros(len(values))
 
 
-def rbo_distance(
-    order_a: npt.NDArray[np.integer], order_b: npt.NDArray[np.integer], p: float = 0.9, depth: int = 50
-) -> float:
+def rbo_distance(order_a: Rows, order_b: Rows, p: float = 0.9, depth: int = 50) -> float:
     """Return the rank-biased overlap distance ``1 − RBO_EXT`` of two rankings: 0 alike, 1 disjoint.
 
     Rankings have no duplicates, most important first. `p` = 0.9 puts 86 % of the weight on the first ten.

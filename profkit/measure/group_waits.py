@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.lookup_columns import Looked
 from profkit.measure.pause_seconds import waited
 from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import BUILTIN, Process, Run, Thread
+from profkit.model.arrays import Bools
 from profkit.model.pauses import WAITS
 
 GroupName: TypeAlias = Literal["main", "ranks", "workers", "children"]
@@ -93,7 +93,7 @@ def _lane(process: Process, *, others: bool, peers: bool) -> Lane | None:
     return Lane(process, run - spun, queue, waited_s, spun + stood, off - stood - waited_s)
 
 
-def _rank_rows(thread: Thread) -> npt.NDArray[np.bool_]:
+def _rank_rows(thread: Thread) -> Bools:
     return Looked(thread.profile.name, thread.profile.strings).where(waits_for_ranks)
 
 

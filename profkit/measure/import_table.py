@@ -75,7 +75,7 @@ def imports_of(run: Run, processes: Sequence[Process]) -> Imports | None:
             found[package] = all_s + seconds, main_s + seconds * main, number + 1
     if not importing:
         return None
-    wall = run.manifest.wall_s if run.manifest is not None else None
+    wall = run.wall_s
     if wall is None:
         wall = max((p.wall_s or sum(t.profile.total for t in p.threads) for p in processes), default=0.0)
     rows = [ImportedPackage(name, *sums) for name, sums in found.items() if sums[0] >= LISTED_S]

@@ -7,14 +7,11 @@ from functools import partial
 from operator import eq
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.lookup_columns import Looked
 from profkit.model import Process, Profile, Thread
+from profkit.model.arrays import Bools, Floats, Index
 from profkit.model.paths import with_callees
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: Number of packages that are named.
 PACKAGES = 3
@@ -65,8 +62,7 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
 def _active(thread: Thread) -> Floats:
     assert thread.paths is not None
     waited = np.nan_to_num(thread.paths.wait) + np.nan_to_num(thread.paths.blocked)
-    result: Floats = np.maximum(thread.paths.tottime - waited, 0.0)
-    return result
+    return np.maximum(thread.paths.tottime - waited, 0.0)
 
 
 def _inside_imports(thread: Thread) -> Bools:
@@ -77,7 +73,7 @@ def _inside_imports(thread: Thread) -> Bools:
     return _within(paths.parent, np.isin(paths.function, import_rows(thread.profile)))
 
 
-def _within(parent: npt.NDArray[np.int32], marked: Bools) -> Bools:
+def _within(parent: Index, marked: Bools) -> Bools:
     """Return whether each context is marked or called from a marked one."""
     found = marked.copy()
     while True:

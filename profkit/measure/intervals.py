@@ -8,12 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.model.arrays import median
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.integer]
+from profkit.model.arrays import Floats, Rows, median
 
 #: Coverage of the intervals.
 LEVEL = 0.95
@@ -85,7 +81,7 @@ def permutation_p(baseline: Floats, candidate: Floats) -> float:
     return float(np.mean(apart >= seen * (1 - 1e-9)))
 
 
-def displacement(rank_a: Ints, rank_b: Ints, share: Floats) -> float:
+def displacement(rank_a: Rows, rank_b: Rows, share: Floats) -> float:
     """Return how far functions moved in the order: Σ share · |ln(rank_a / rank_b)| / Σ share.
 
     Kumar and Vassilvitskii, "Generalized distances between rankings", WWW 2010, with log position weights.

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from profkit.measure.size_calls import SizeCall, size_calls
-from profkit.model import Host, Pool, Process, Run
+from profkit.model import Host, Pool, Process, Run, Thread
 from profkit.model.arrays import known_sum
 from profkit.model.pools import NOT_BUSY
 
@@ -166,7 +166,7 @@ class Inventory:
 
 def inventory(run: Run) -> Inventory:
     """Return the inventory of a run; every number is ``None`` for a foreign profile."""
-    host = run.manifest.host if run.manifest is not None else None
+    host = run.host
     needs = tuple(_need(process, host) for process in run.processes)
     wall = _wall(run)
     names = dict.fromkeys([host.name] if host is not None else [])
@@ -183,15 +183,12 @@ def inventory(run: Run) -> Inventory:
 
 
 def _wall(run: Run) -> float | None:
-    if run.manifest is not None and run.manifest.wall_s > 0:
-        return run.manifest.wall_s
-    known = [p.wall_s for p in run.processes if p.wall_s]
-    return max(known) if known else None
+    return run.wall_s or max((p.wall_s for p in run.processes if p.wall_s), default=None)
 
 
 def _quota(run: Run) -> float | None:
-    if run.manifest is not None and run.manifest.host.quota_cpus:
-        return run.manifest.host.quota_cpus
+    if run.host is not None and run.host.quota_cpus:
+        return run.host.quota_cpus
     return run.machine.quota_cpus if run.machine is not None else None
 
 
@@ -248,14 +245,21 @@ def _executor_threads(process: Process) -> int:
 def _pools_idle(process: Process) -> bool:
     if process.peak_threads is None or not process.profiled:
         return False  # its native threads were not recorded
-    own = native = 0.0
-    for thread in process.threads:
-        seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
-        if thread.tid == process.pid or len(thread.profile):
-            own += seconds
-        else:
-            native += seconds
+    own, native = active_seconds(process)
     return own + native > 0 and native <= POOL_WORKS * (own + native)
+
+
+def is_python(thread: Thread, process: Process) -> bool:
+    """Return whether a thread runs Python, and is not a library's own."""
+    return thread.tid == process.pid or len(thread.profile) > 0
+
+
+def active_seconds(process: Process) -> tuple[float, float]:
+    """Return the running and queueing seconds of Python threads and of native threads."""
+    sums = {True: 0.0, False: 0.0}
+    for thread in process.threads:
+        sums[is_python(thread, process)] += (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
+    return sums[True], sums[False]
 
 
 def of_process(process: Process, own: str, of_threads: str) -> float | None:

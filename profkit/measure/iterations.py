@@ -9,18 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.errors import UsageError
 from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
 from profkit.measure.role_parts import RolePart, new_time, role_parts
 from profkit.model import Run
-from profkit.model.arrays import median
+from profkit.model.arrays import Floats, Ints, median
 
 __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 #: Least number of iterations for a meaningful median.
 MIN_ITERATIONS = 5
@@ -256,8 +253,7 @@ def _per_iteration(part: RolePart, ends: Ints) -> Floats:
     """Return the seconds that the ranges cover in each iteration, counted where they end."""
     index = np.searchsorted(ends, part.end, "left")
     sums = np.bincount(index, new_time(part.begin, part.end) / 1e9, len(ends) + 1)
-    seconds: Floats = np.asarray(sums[: len(ends)], float)  # drops ranges that end after the last iteration
-    return seconds
+    return np.asarray(sums[: len(ends)], float)  # drops ranges that end after the last iteration
 
 
 def warming_up(duration: Floats) -> int:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from profkit.identity.function_keys import FunctionKeys
 from profkit.measure.selected_processes import Selected
 from profkit.model import FunctionKey, Profile
+from profkit.model.arrays import Index
 
 #: Fewest samples of a function from which its lines are known.
 FEWEST_SAMPLES = 10
@@ -57,7 +55,7 @@ class FunctionLines:
 
 def seen_lines(
     runs: Sequence[Selected],
-    places: Sequence[npt.NDArray[np.int32]],
+    places: Sequence[Index],
     profile: Profile,
     keys: FunctionKeys,
     row: int,

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import ROOTS, FunctionKey
+from profkit.model.arrays import Bools, Rows
 
 Item = TypeVar("Item")
-Bools = npt.NDArray[np.bool_]
-Index = npt.NDArray[np.integer]
 
 
-class Looked(Sequence[Item], Generic[Item]):
+class _Column(Sequence[Item], Generic[Item], ABC):
+    __slots__ = ()
+
+    @abstractmethod
+    def item(self, row: int) -> Item:
+        """Return the item of a row."""
+
+    @overload
+    def __getitem__(self, row: int) -> Item: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Item]: ...
+    def __getitem__(self, row: int | slice) -> Item | Sequence[Item]:
+        if isinstance(row, slice):
+            return tuple(map(self.item, range(len(self))[row]))
+        return self.item(row)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class Looked(_Column[Item]):
     """The column whose row *i* is ``values[which[i]]``."""
 
     __slots__ = ("values", "which")
 
-    def __init__(self, which: Index, values: Sequence[Item]) -> None:
+    def __init__(self, which: Rows, values: Sequence[Item]) -> None:
         self.which = which
         self.values = values
 
@@ -32,34 +56,21 @@ class Looked(Sequence[Item], Generic[Item]):
     def __len__(self) -> int:
         return len(self.which)
 
-    @overload
-    def __getitem__(self, row: int) -> Item: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[Item]: ...
-    def __getitem__(self, row: int | slice) -> Item | Sequence[Item]:
-        if isinstance(row, slice):
-            return tuple(map(self.values.__getitem__, self.which[row].tolist()))
+    def item(self, row: int) -> Item:
+        """Implement `_Column`."""
         item: Item = self.values[self.which[row]]
         return item
 
     def __iter__(self) -> Iterator[Item]:
         return map(self.values.__getitem__, self.which.tolist())
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
-
-class Keys(Sequence[FunctionKey]):
+class Keys(_Column[FunctionKey]):
     """The keys of functions; `file` indexes `places` (root and path), `root` indexes `ROOTS`."""
 
     __slots__ = ("file", "name", "places", "root")
 
-    def __init__(self, file: Index, places: Sequence[tuple[str, str]], name: Looked[str]) -> None:
+    def __init__(self, file: Rows, places: Sequence[tuple[str, str]], name: Looked[str]) -> None:
         self.file = file
         self.places = places
         self.name = name
@@ -70,27 +81,14 @@ class Keys(Sequence[FunctionKey]):
     def __len__(self) -> int:
         return len(self.file)
 
-    @overload
-    def __getitem__(self, row: int) -> FunctionKey: ...
-    @overload
-    def __getitem__(self, row: slice) -> Sequence[FunctionKey]: ...
-    def __getitem__(self, row: int | slice) -> FunctionKey | Sequence[FunctionKey]:
-        if isinstance(row, slice):
-            return tuple(self[at] for at in range(len(self))[row])
+    def item(self, row: int) -> FunctionKey:
+        """Implement `_Column`."""
         root, path = self.places[self.file[row]]
         return FunctionKey(root, path, self.name[row])
 
     def __iter__(self) -> Iterator[FunctionKey]:
         places = map(self.places.__getitem__, self.file.tolist())
         return (FunctionKey(root, path, name) for (root, path), name in zip(places, self.name, strict=True))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
 
 
 def rows_where(column: Sequence[Item], holds: Callable[[Item], Any]) -> Bools:

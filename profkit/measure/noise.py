@@ -9,12 +9,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.function_orders import MAD_SCALE
-from profkit.model.arrays import median
-
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Floats, median
 
 #: Rank-biased overlap distance (top 50, p = 0.9) between two clean runs, 95th percentile over all programs.
 RBO_P95 = 0.14

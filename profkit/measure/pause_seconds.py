@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Thread
+from profkit.model.arrays import Floats
 from profkit.model.pauses import COLLECTIONS, HELD, WAITS
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 #: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")

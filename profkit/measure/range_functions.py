@@ -12,9 +12,7 @@ import numpy.typing as npt
 from profkit.identity.function_keys import function_keys
 from profkit.measure.range_stats import RangeKey, pattern_of
 from profkit.model import FunctionKey, Profile, RangeCalls, Roots, Run
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from profkit.model.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ class _Functions:
         self.known: dict[FunctionKey, int] = {}
         self.described: list[tuple[FunctionKey, str, str, int]] = []
 
-    def numbers(self, profile: Profile, roots: Roots, used: npt.NDArray[np.int64]) -> Ints:
+    def numbers(self, profile: Profile, roots: Roots, used: Ints) -> Ints:
         """Return a number for each row of a profile; −1 for unused rows."""
         keys = function_keys(profile, roots)
         number = np.full(len(profile), -1, np.int64)

@@ -10,12 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.range_waiting import RangeWaiting
+from profkit.model.arrays import Floats, Ints
 from profkit.model.ranges import MARK, OPEN, Ranges
-
-Floats = npt.NDArray[np.float64]
 
 #: Replaces numbers in a folded name.
 NUMBER = "{n}"
@@ -192,9 +190,7 @@ def _grouped(
     return result
 
 
-def _waited(
-    ranges: Sequence[Ranges], waits: Waits, group: npt.NDArray[np.int64], n: int
-) -> tuple[Floats, Floats]:
+def _waited(ranges: Sequence[Ranges], waits: Waits, group: Ints, n: int) -> tuple[Floats, Floats]:
     """Return the seconds waited in each group, and the seconds for which that was measured."""
     if not any(waits):
         return np.zeros(n), np.zeros(n)
@@ -210,7 +206,7 @@ def _waited(
 
 def _numbers(
     part: Ranges, folded: Mapping[str, str], number: dict[RangeKey, int], names: list[set[str]]
-) -> npt.NDArray[np.int64]:
+) -> Ints:
     """Return the group number of each row; new groups are added to `number` and `names`."""
     mark = part.kind == MARK
     code = (part.name.astype(np.int64) * len(part.strings) + part.domain) * 2 + mark
@@ -228,9 +224,7 @@ def _numbers(
     return found[inverse.reshape(-1)]
 
 
-def _around(
-    group: npt.NDArray[np.int64], parent: npt.NDArray[np.int64], duration: Floats, n: int
-) -> dict[int, tuple[int, float]]:
+def _around(group: Ints, parent: Ints, duration: Floats, n: int) -> dict[int, tuple[int, float]]:
     """Return, for each group, the other group around most of its time, and that time."""
     inside = (parent >= 0) & (parent != group)
     pairs, where = np.unique(group[inside] * n + parent[inside], return_inverse=True)

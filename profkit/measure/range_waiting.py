@@ -9,15 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Process
-from profkit.model.arrays import median
+from profkit.model.arrays import Floats, Ints, median
 from profkit.model.ranges import PUSHED, Ranges
 from profkit.model.series import ThreadSamples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,5 +65,4 @@ def _rising(counter: Ints) -> Ints:
     """Join the counters of successive threads with the same id: each began at 0."""
     step = np.diff(counter)
     step = np.where(step < 0, counter[1:], step)
-    joined: Ints = np.concatenate([counter[:1], counter[0] + np.cumsum(step)])
-    return joined
+    return np.concatenate([counter[:1], counter[0] + np.cumsum(step)])

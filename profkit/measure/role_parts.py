@@ -11,10 +11,8 @@ import numpy.typing as npt
 from profkit.measure.range_roles import COMPUTE, LOAD, NO_ROLE, IterationNames, roles_of
 from profkit.measure.range_stats import fold_names
 from profkit.model import Process, Run
+from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.ranges import MARK, PAYLOAD_TYPES, Ranges
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +38,7 @@ class RolePart:
             chosen &= self.thread == thread
         return self.take(chosen)
 
-    def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> RolePart:
+    def take(self, rows: Bools | npt.NDArray[np.intp]) -> RolePart:
         """Return these rows only."""
         columns = ("label", "role", "thread", "begin", "end", "batch")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
@@ -101,7 +99,7 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
     )
 
 
-def _inside(part: Ranges, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _inside(part: Ranges, chosen: Bools) -> Bools:
     """Return which ranges have a chosen range around them."""
     inside = np.zeros(len(part), bool)
     outer = part.parent.astype(np.int64)

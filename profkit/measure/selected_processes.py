@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from profkit.errors import UsageError
 from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Process, Profile, Roots, Run, Thread
+from profkit.model.arrays import Index
 from profkit.model.merge import merge_with_rows
 
 #: What functions can be ranked by: self time, and time including callees.
@@ -28,7 +26,7 @@ class Selected:
     processes: tuple[Process, ...]
     profile: Profile
     roots: Roots
-    threads: tuple[tuple[Process, Thread, npt.NDArray[np.int32]], ...]
+    threads: tuple[tuple[Process, Thread, Index], ...]
 
 
 def check_ranked_by(by: str) -> None:

@@ -14,11 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.model.arrays import median
-
-Floats = npt.NDArray[np.float64]
+from profkit.model.arrays import Floats, median
 
 #: Pairs before the first look, and at the last.
 LEAST_PAIRS, MOST_PAIRS = 5, 10

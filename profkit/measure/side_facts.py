@@ -88,12 +88,12 @@ class SideFacts:
     @property
     def wait_fraction(self) -> float | None:
         """Main threads' wait / (run + wait), ``None`` without counters."""
-        return _fraction(self.main_run_s, self.main_wait_s)
+        return queued_share(self.main_run_s, self.main_wait_s)
 
     @property
     def rest_wait_fraction(self) -> float | None:
         """Wait / (run + wait) of all other threads and processes."""
-        return _fraction(self.rest_run_s, self.rest_wait_s)
+        return queued_share(self.rest_run_s, self.rest_wait_s)
 
     @property
     def demand(self) -> float | None:
@@ -138,7 +138,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         cpu_model=host.cpu_model if host else "",
         host=host.name if host else "",
         yardsticks=speeds(side.runs),
-        command=run.manifest.command if run.manifest else (),
+        command=run.command,
         environment=run.manifest.environment if run.manifest else {},
         inventory=inventories[0],
         neighbours=neighbours_of(side.runs),
@@ -161,7 +161,8 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
     return tuple(package for package, _ in imported_packages(others))
 
 
-def _fraction(run_s: float | None, wait_s: float | None) -> float | None:
+def queued_share(run_s: float | None, wait_s: float | None) -> float | None:
+    """Return ``wait / (run + wait)``, the share of runnable time spent queueing; ``None`` if not known."""
     if run_s is None or wait_s is None:
         return None
     return wait_s / (run_s + wait_s) if run_s + wait_s > 0 else None
@@ -173,7 +174,7 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def _host(run: Run) -> Host | None:
-    return run.manifest.host if run.manifest else next((p.host for p in run.processes if p.host), None)
+    return run.host or next((p.host for p in run.processes if p.host), None)
 
 
 def main_processes(selected: Sequence[Process]) -> list[Process]:
@@ -188,7 +189,7 @@ def _identity(process: Process) -> tuple[object, ...]:
 
 def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[str, float | None]:
     machine = run.machine
-    wall = run.manifest.wall_s if run.manifest else None
+    wall = run.wall_s
     if wall is None:
         wall = next((p.wall_s for p in run.processes if p.wall_s), None)
     mains = main_processes(selected)
@@ -220,7 +221,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     worst = [
         fraction
         for r, w in known.values()
-        if (fraction := _fraction(r, w)) is not None and wall and r + w >= WORKS * wall
+        if (fraction := queued_share(r, w)) is not None and wall and r + w >= WORKS * wall
     ]
     host = _host(run)
     # Ranks that are bound to CPUs of their own have all of these.

@@ -45,8 +45,7 @@ class SizeCall:
 def sizes_itself(run: Run) -> bool:
     """Return whether the run calls a function that sets a size, whoever calls it."""
     tables = _Tables()
-    profiles = (thread.profile for process in run.processes for thread in process.threads)
-    return any(next(tables.rows(profile), None) is not None for profile in profiles)
+    return any(next(tables.rows(profile), None) is not None for profile in run.profiles)
 
 
 def size_calls(run: Run) -> tuple[SizeCall, ...]:

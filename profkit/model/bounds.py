@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import Floats, Ints
+
 #: Up to this, float64 and every JSON reader keep whole numbers exact. So many calls would take years.
 EXACT = 1 << 53
 #: Greatest clock time, nanoseconds: 73 years. Sums and differences of two fit into 64 bits.
@@ -86,23 +88,23 @@ Amount = Annotated[float, Bounds(0, 1 << 20, TINY)]
 ExitStatus = Annotated[int, Bounds(-(1 << 31), 1 << 32)]
 
 #: Counts of a column.
-Counts = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
+Counts = Annotated[Ints, Bounds(0, EXACT)]
 #: Limits of the interval of a count; NaN where the count is not known.
-CallLimits = Annotated[npt.NDArray[np.float64], Bounds(0, EXACT, TINY, nan=True)]
+CallLimits = Annotated[Floats, Bounds(0, EXACT, TINY, nan=True)]
 #: Non-recursive calls. Negative where cProfile, from Python 3.12 on, sees several threads in one stack and
 #: subtracts too many recursive calls.
-PrimitiveCounts = Annotated[npt.NDArray[np.int64], Bounds(-EXACT, EXACT)]
+PrimitiveCounts = Annotated[Ints, Bounds(-EXACT, EXACT)]
 #: Thread ids.
-Ids = Annotated[npt.NDArray[np.int64], Bounds(0, EXACT)]
+Ids = Annotated[Ints, Bounds(0, EXACT)]
 #: Seconds, which may be negative.
-Times = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY)]
+Times = Annotated[Floats, Bounds(-_MOST_S, _MOST_S, TINY)]
 #: Half widths of the intervals of times, seconds.
-Errors = Annotated[npt.NDArray[np.float64], Bounds(0, _MOST_S, TINY)]
+Errors = Annotated[Floats, Bounds(0, _MOST_S, TINY)]
 #: Seconds, which may be negative; NaN where not measured.
-Waits = Annotated[npt.NDArray[np.float64], Bounds(-_MOST_S, _MOST_S, TINY, nan=True)]
+Waits = Annotated[Floats, Bounds(-_MOST_S, _MOST_S, TINY, nan=True)]
 #: Clock times, nanoseconds.
-Moments = Annotated[npt.NDArray[np.int64], Bounds(0, LAST_NS)]
+Moments = Annotated[Ints, Bounds(0, LAST_NS)]
 #: The same; −1 for what did not end.
-Ends = Annotated[npt.NDArray[np.int64], Bounds(-1, LAST_NS)]
+Ends = Annotated[Ints, Bounds(-1, LAST_NS)]
 #: Counter readings; NaN where a reading failed.
-Readings = Annotated[npt.NDArray[np.float64], Bounds(-1e18, 1e18, TINY, nan=True)]
+Readings = Annotated[Floats, Bounds(-1e18, 1e18, TINY, nan=True)]

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.profile import ESTIMATES, Floats, Ints, Profile
+from profkit.model.arrays import Floats, Ints, Rows
+from profkit.model.profile import ESTIMATES, Profile
 
 #: Half of the 95 % interval of a normal variable, in standard deviations.
 NORMAL = 1.96
@@ -57,11 +58,10 @@ def stated(ncalls: Ints, columns: Columns) -> Mapping[str, Any]:
 
 def known_calls(ncalls: Ints, low: Floats) -> Ints:
     """Return numbers of calls, with 0 for unknown ones (NaN in `low`)."""
-    result: Ints = np.where(np.isnan(low), 0, ncalls)
-    return result
+    return np.where(np.isnan(low), 0, ncalls)
 
 
-def summed_estimates(ncalls: Ints, columns: Columns, group: npt.NDArray[np.integer], n: int) -> Columns:
+def summed_estimates(ncalls: Ints, columns: Columns, group: Rows, n: int) -> Columns:
     """Return the columns `ESTIMATES` of `n` sums; `group` is the sum of each row.
 
     Distances from an estimate to its limits add in quadrature, as independent errors. A sum is unknown if a

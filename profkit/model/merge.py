@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import Index, Ints
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, known_calls, summed_estimates
-from profkit.model.profile import ESTIMATES, TEXTS, Edges, Index, Ints, Profile
+from profkit.model.profile import ESTIMATES, TEXTS, Edges, Profile
 
 _KEY = ("file", "line", "name", "qualname")
 _PLAIN_KEY = ("file", "line", "name")

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import Floats, Index, Ints
 from profkit.model.bounds import Counts, Times, Waits
 from profkit.model.columns import ProfileError, check_columns, check_indices
-from profkit.model.profile import Index
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

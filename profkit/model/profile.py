@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.model.arrays import Bools, Index
 from profkit.model.bounds import CallLimits, Counts, Errors, PrimitiveCounts, Times
 from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
-
-Ints = npt.NDArray[np.int64]
-Index = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
 
 #: Columns of a `Profile` that are indices into `strings`.
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
@@ -119,7 +115,7 @@ class Profile:
         """Sum of self times, seconds; `pstats` prints it as the total."""
         return float(self.tottime.sum())
 
-    def columns(self, rows: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    def columns(self, rows: Bools) -> dict[str, Any]:
         """Return the columns of some rows by name, without edges."""
         columns = {name: getattr(self, name) for name in self.__slots__ if name not in ("strings", "edges")}
         return {name: None if column is None else column[rows] for name, column in columns.items()}

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from profkit.model.arrays import Index
 from profkit.model.bounds import Counts, Times, Waits
 from profkit.model.columns import ProfileError, check_columns, check_indices, column_dtypes
-from profkit.model.profile import Index
 
 #: Columns with a row per context; the others have one per context and function.
 _CONTEXTS = ("parent", "name", "domain", "opener", "count")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from profkit.model.arrays import Bools, Floats, Index
 from profkit.model.bounds import Count, Ends, Ids, MomentNs, Moments
 from profkit.model.columns import ProfileError, check_columns, check_indices
-from profkit.model.profile import Index
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -78,13 +78,13 @@ class Ranges:
         return len(self.name)
 
     @property
-    def ended(self) -> npt.NDArray[np.bool_]:
+    def ended(self) -> Bools:
         """Whether each row is a range with both ends, and so has a duration."""
-        ended: npt.NDArray[np.bool_] = (self.kind != MARK) & (self.end_ns != OPEN)
+        ended: Bools = (self.kind != MARK) & (self.end_ns != OPEN)
         return ended
 
     @property
-    def duration_s(self) -> npt.NDArray[np.float64]:
+    def duration_s(self) -> Floats:
         """Seconds from begin to end; NaN for a range without end, 0 for a mark."""
         seconds = (self.end_ns - self.begin_ns) / 1e9
         return np.where(self.end_ns == OPEN, np.nan, seconds)

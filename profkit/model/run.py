@@ -5,8 +5,8 @@ What a file does not hold is ``None``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -426,6 +426,10 @@ class Process:
     tiers: tuple[Tier, ...] = ()
     effect: Effect | None = None
 
+    def with_threads(self, change: Callable[[Thread], Thread]) -> Process:
+        """Return the same with each thread changed."""
+        return replace(self, threads=tuple(map(change, self.threads)))
+
 
 class CallSums:
     """Sums of the calls of a run's processes, which may be added in portions."""
@@ -489,6 +493,36 @@ class Run:
     series: Series | None = None
     machines: Mapping[str, Machine] = field(default_factory=dict)
     gpu: GpuUse | None = None
+
+    @property
+    def host(self) -> Host | None:
+        """The host of the manifest."""
+        return None if self.manifest is None else self.manifest.host
+
+    @property
+    def wall_s(self) -> float | None:
+        """The wall of the manifest."""
+        return None if self.manifest is None else self.manifest.wall_s
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of the manifest, or empty."""
+        return () if self.manifest is None else self.manifest.command
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows of the manifest."""
+        return () if self.manifest is None else self.manifest.windows
+
+    @property
+    def job(self) -> Job:
+        """The launcher's job, or empty."""
+        return (None if self.manifest is None else self.manifest.job) or Job()
+
+    @property
+    def profiles(self) -> list[Profile]:
+        """The profiles of all threads."""
+        return [thread.profile for process in self.processes for thread in process.threads]
 
     def validate(self) -> Run:
         """Check what spans all processes; return the run.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.model.arrays import Bools
 from profkit.model.bounds import Ids, Moments, Readings
 from profkit.model.columns import ProfileError, check_columns, check_values
 
@@ -88,7 +88,7 @@ class ThreadSamples:
             raise ProfileError("thread samples are not ordered by thread and time")
         return self
 
-    def at(self, rows: npt.NDArray[np.bool_]) -> ThreadSamples | None:
+    def at(self, rows: Bools) -> ThreadSamples | None:
         """Return the samples in these rows, ``None`` without any."""
         if not rows.any():
             return None

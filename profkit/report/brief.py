@@ -84,19 +84,19 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
     return _screen(*parts, _advice(verdict))
 
 
-def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, explain: bool = False) -> Document:
+def brief_run(run: Run, judged: RunVerdict, by: str = "tottime", *, explain: bool = False) -> Document:
     """Return one run's answer, for the processes in `run`; `by` is ``tottime`` or ``cumtime``."""
     from profkit.report.showdoc import run_facts, run_warnings
 
     functions = ranked_run(run, by)
-    verdict = judged.verdict if judged is not None else None
+    verdict = judged.verdict
     answer = () if verdict is None else (replace(verdict_block(verdict, alone=True), cause=""),)
     facts = tuple(item for item in run_facts(run, functions) if item[0] in _FACTS)
     parts: list[_Part] = [Section("", (*answer, Facts(facts)))]
-    if explain and judged is not None:
+    if explain:
         findings = () if verdict is None else verdict.findings
         return _screen(*parts, *brief_explanation(RULES_ALONE, READINGS_ALONE, judged.checks, findings))
-    if judged is not None and not judged.account.merged and judged.account.candidate_s > 0:
+    if not judged.account.merged and judged.account.candidate_s > 0:
         parts.append(_steps(judged.account))
     every = run_warnings(run)
     left = len(every) - WARNINGS
@@ -107,11 +107,8 @@ def brief_run(run: Run, judged: RunVerdict | None, by: str = "tottime", *, expla
     ]
     # Lines explain self time and waits, not a lack of CPUs.
     waited = verdict is not None and verdict.cause in _WAITING
-    in_lines = judged is not None and (verdict is None or waited)
-    lines = line_sections(judged.lines if judged is not None and in_lines else None, brief=True)
-    table = Table((), ())
-    if judged is not None and waited:
-        table = _off_the_cpu(judged.account, None, _room(lines))
+    lines = line_sections(judged.lines if verdict is None or waited else None, brief=True)
+    table = _off_the_cpu(judged.account, None, _room(lines)) if waited else Table((), ())
     return _screen(
         *parts,
         *gpu_sections(run.gpu, FUNCTIONS_ABOVE_LINES),
@@ -208,7 +205,7 @@ def _changed(diff: Diff, most: int) -> Table:
     change = after - before
     least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
     order = takewhile(lambda i: abs(change[i]) >= least, np.argsort(-np.abs(change), kind="stable").tolist())
-    working = (i for i in order if not is_wait(table.name[i], table.keys[i].root))
+    working = (i for i in order if not table.waits(i))
     title = "self time" if by == "tottime" else "cumtime"
     was, now = table.baseline.share, table.candidate.share
     waited, whole = table.candidate.wait, table.candidate.tottime

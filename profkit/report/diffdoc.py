@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.measure import noise
-from profkit.measure.waits_by_name import is_wait
+from profkit.model.arrays import Bools, Floats
 from profkit.report import units
 from profkit.report.document import (
     Block,
@@ -161,12 +161,12 @@ def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _measure(side: SideTable, by: str) -> npt.NDArray[np.float64]:
+def _measure(side: SideTable, by: str) -> Floats:
     return side.cumtime if by == "cumtime" else side.active
 
 
-def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    return np.array([is_wait(table.name[i], table.keys[i].root) for i in rows.tolist()], np.bool_)
+def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> Bools:
+    return np.array([table.waits(i) for i in rows.tolist()], np.bool_)
 
 
 def _story(diff: Diff, limit: int) -> Bullets:

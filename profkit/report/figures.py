@@ -6,13 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
 from profkit.measure.group_waits import WaitGroup
-
-Floats = npt.NDArray[np.float64]
-Index = npt.NDArray[np.int32]
+from profkit.model.arrays import Floats, Index
 
 
 @dataclass(frozen=True, slots=True)

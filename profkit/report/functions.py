@@ -12,6 +12,7 @@ import numpy.typing as npt
 from profkit.identity.function_keys import FunctionKeys, function_keys
 from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Profile, Roots, Run
+from profkit.model.arrays import Floats
 from profkit.model.estimates import estimates_of
 
 #: Columns of a profile that a row copies.
@@ -85,12 +86,11 @@ def name_of(profile: Profile, row: int) -> str:
     return profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
 
 
-def active_seconds(profile: Profile) -> npt.NDArray[np.float64]:
+def active_seconds(profile: Profile) -> Floats:
     """Return self times in seconds, less measured time off the CPU that was not queueing."""
     if profile.blocked is None:
         return profile.tottime
-    result: npt.NDArray[np.float64] = np.maximum(profile.tottime - profile.blocked, 0.0)
-    return result
+    return np.maximum(profile.tottime - profile.blocked, 0.0)
 
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:

@@ -209,17 +209,16 @@ def show_object(
     *,
     limit: int = 50,
     by: str = "tottime",
-    judged: RunVerdict | None = None,
+    judged: RunVerdict,
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> dict[str, Any]:
     """Return the object of ``profkit.show/2``."""
     functions = ranked_run(run, by)
-    verdict = judged.verdict if judged is not None else None
+    verdict = judged.verdict
     ranges = range_rows(
         [process.ranges for process in run.processes if process.ranges is not None], waiting_of(run.processes)
     )
-    windows = () if run.manifest is None else run.manifest.windows
     taken = inventory(run)
     return {
         "schema": SHOW_SCHEMA,
@@ -228,18 +227,18 @@ def show_object(
         "verdict": None
         if verdict is None
         else _verdict(verdict, verdict_block(verdict, alone=True), alone=True),
-        "account": None if judged is None else _account(judged.account),
-        "lines": None if judged is None else lines_object(judged.lines),
+        "account": _account(judged.account),
+        "lines": lines_object(judged.lines),
         "next_commands": _next_commands(() if verdict is None else verdict.advice),
-        **({"checks": _checks(judged.checks)} if explain and judged is not None else {}),
+        **({"checks": _checks(judged.checks)} if explain else {}),
         "processes_total": len(run.processes),
         "processes": [
             {**_process(process, limit, by), **need_object(need)}
             for process, need in zip(run.processes[: limit or None], taken.processes, strict=False)
         ],
         "inventory": inventory_object(taken),
-        "windows_total": len(windows),
-        "windows": plain(windows[: limit or None]),
+        "windows_total": len(run.windows),
+        "windows": plain(run.windows[: limit or None]),
         "functions_total": len(functions),
         "functions": _functions(functions, limit),
         "ranges_total": len(ranges),

@@ -30,7 +30,7 @@ def machine_items(run: Run) -> list[tuple[str, str]]:
     """Return facts of machines, GPU, sampler and tracer, with an empty text for what is not known."""
     watched = run.series is not None
     if run.machines:
-        own = run.manifest.host.name if run.manifest is not None else None
+        own = run.host and run.host.name
         machines = [
             (f"machine {clean(name)}", _machine(machine, watched=watched and name == own))
             for name, machine in run.machines.items()
@@ -104,8 +104,8 @@ def _sampler(run: Run) -> str:
     samples, period, cpu = sampler.get("samples"), sampler.get("period_s"), sampler.get("cpu_s")
     if samples and period is not None:
         parts.append(f"{samples:,} samples, one every {units.seconds(period)}")
-        if cpu is not None and run.manifest is not None and run.manifest.wall_s > 0:
-            parts.append(f"{units.share(cpu / run.manifest.wall_s)} of one CPU")
+        if cpu is not None and run.wall_s:
+            parts.append(f"{units.share(cpu / run.wall_s)} of one CPU")
     return "; ".join((*parts, *notice_texts(sampler.get("notes", ()))))
 
 

@@ -11,7 +11,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.compare.call_table import CallSide
 from profkit.compare.result_types import SideTable
@@ -25,8 +24,8 @@ from profkit.compare.stack_table import (
 )
 from profkit.measure.iterations import IterationModel
 from profkit.measure.selected_processes import select
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey, Run
+from profkit.model.arrays import Bools, Floats, Index, Ints
 from profkit.report.figures import PageData
 from profkit.report.functions import active_seconds, name_of, ranked_run
 from profkit.report.text import clean, shorten_middle, shorten_start
@@ -34,9 +33,6 @@ from profkit.report.timeline import timeline
 from profkit.report.wording.functions import display_name, location, match_text, moved_text
 from profkit.verdict.types import Diff
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Index = npt.NDArray[np.int32]
 _Pairs: TypeAlias = "tuple[Index, Index, tuple[CallSide, ...]]"
 
 #: Share of the self time from which a function's times have six digits.
@@ -57,9 +53,7 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
     """Return a comparison's page data; the timeline shows the given runs."""
     table, calls = diff.table, diff.calls
     moved = np.flatnonzero(table.anomalous).tolist()
-    working = (
-        i for i in moved if table.candidate.present[i] and not is_wait(table.name[i], table.keys[i].root)
-    )
+    working = (i for i in moved if table.candidate.present[i] and not table.waits(i))
     both = (table.baseline, table.candidate)
     functions, place = _functions(
         table.keys, table.file, table.name, table.line, both, by=diff.ranking.by, marked=table.anomalous
@@ -139,7 +133,7 @@ def _functions(
     sides: Sequence[SideTable],
     *,
     by: str,
-    marked: npt.NDArray[np.bool_],
+    marked: Bools,
 ) -> tuple[dict[str, Any], Ints]:
     """Return the functions of one or two sides as columns, and the index of each row in them.
 

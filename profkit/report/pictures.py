@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.result_types import DiffTable
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
+from profkit.model.arrays import Bools
 from profkit.report.figures import Figure, Slope, Slopes
 from profkit.report.pagedata import diff_page, run_page
 from profkit.report.waits import waits
@@ -66,7 +66,7 @@ def slopes(diff: Diff) -> Slopes | None:
     return Slopes(lines, by, len(marked) - len(labelled))
 
 
-def _working(table: DiffTable, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+def _working(table: DiffTable, chosen: Bools) -> npt.NDArray[np.intp]:
     """Return the chosen rows, without waits by design."""
     rows = np.flatnonzero(chosen).tolist()
-    return np.array([i for i in rows if not is_wait(table.name[i], table.keys[i].root)], np.intp)
+    return np.array([i for i in rows if not table.waits(i)], np.intp)

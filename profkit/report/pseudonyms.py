@@ -16,7 +16,7 @@ from profkit.identity.rooted_paths import rooted
 from profkit.model import BUILTIN, SITE, STDLIB, Profile, Roots, Run
 from profkit.report.known_words import is_known, is_standard_module, suffix_of
 from profkit.report.placeholders import PLACEHOLDER
-from profkit.report.recorded_texts import profiles_of, roots_of
+from profkit.report.recorded_texts import roots_of
 
 _WORDS = re.compile(rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<word>[^\W\d]\w*)")
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -50,7 +50,7 @@ class Pseudonyms:
                 self._packages.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
         for run in gathered:
             roots = roots_of(run)
-            for profile in {id(profile): profile for profile in profiles_of(run)}.values():
+            for profile in {id(profile): profile for profile in run.profiles}.values():
                 self._learn(profile, roots)
 
     def _learn(self, profile: Profile, roots: Roots) -> None:

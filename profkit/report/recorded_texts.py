@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from profkit.identity.function_keys import infer_roots
-from profkit.model import Notice, Profile, Roots, Run
+from profkit.model import Notice, Roots, Run
 
 
 def commands_of(run: Run) -> list[tuple[str, ...]]:
     """Return every distinct command line of a run, the captured one first."""
-    commands = [run.manifest.command] if run.manifest is not None else []
-    return list(
-        dict.fromkeys(tuple(c) for c in (*commands, *(process.command for process in run.processes)) if c)
-    )
+    commands = (run.command, *(process.command for process in run.processes))
+    return list(dict.fromkeys(tuple(command) for command in commands if command))
 
 
 def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -36,11 +34,8 @@ def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def host_names(run: Run) -> Iterator[str]:
     """Yield the host names of a run's machines."""
-    if run.manifest is not None:
-        yield run.manifest.host.name
-    for process in run.processes:
-        if process.host is not None:
-            yield process.host.name
+    hosts = (run.host, *(process.host for process in run.processes))
+    yield from (host.name for host in hosts if host is not None)
     yield from run.machines
 
 
@@ -51,15 +46,10 @@ def users_of(run: Run) -> Iterator[str]:
             yield from (one.user for one in machine.neighbours.listed if not one.user.isdigit())
 
 
-def profiles_of(run: Run) -> list[Profile]:
-    """Return the profiles of all threads of a run."""
-    return [thread.profile for process in run.processes for thread in process.threads]
-
-
 def files_of(run: Run) -> list[str]:
     """Return the distinct files of a run's functions, in the order of their tables."""
     files: dict[str, None] = {}
-    for profile in profiles_of(run):
+    for profile in run.profiles:
         files.update(dict.fromkeys(profile.strings[at] for at in np.unique(profile.file).tolist()))
     return list(files)
 
@@ -96,7 +86,7 @@ def roots_of(run: Run) -> Roots:
     known = [process.roots for process in run.processes]
     project = [directory for roots in known for directory in roots.project]
     if not project:
-        project = [directory for profile in profiles_of(run) for directory in infer_roots(profile).project]
+        project = [directory for profile in run.profiles for directory in infer_roots(profile).project]
     return Roots(
         tuple(dict.fromkeys(directory for roots in known for directory in roots.stdlib)),
         tuple(dict.fromkeys(directory for roots in known for directory in roots.site)),

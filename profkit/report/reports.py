@@ -76,8 +76,8 @@ class RunReport:
     """One run with the processes to show; `judged` is its account and verdict."""
 
     run: Run
-    by: str = "tottime"
-    judged: RunVerdict | None = None
+    by: str
+    judged: RunVerdict
     names: IterationNames | None = None
     explain: bool = False
     attachment: str = ""

@@ -11,18 +11,18 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.compare.result_types import DiffTable
 from profkit.compare.setting_differences import Setting
 from profkit.measure.line_times import SeenLine
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run
+from profkit.model.arrays import Index
 from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
-from profkit.report.recorded_texts import profiles_of, roots_of
+from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
 from profkit.verdict.types import Advice, Checked, Diff, Evidence
@@ -31,7 +31,7 @@ __all__ = ["Masker", "Owner"]
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
-_Table = tuple[tuple[str, ...], dict[str, npt.NDArray[np.int32]]]
+_Table = tuple[tuple[str, ...], dict[str, Index]]
 
 #: Notices whose subject is a file.
 _FILE_SUBJECTS = frozenset(
@@ -64,7 +64,7 @@ class Masker(TextMask):
 
     def run(self, run: Run) -> Run:
         """Mask a run to show it or attach it to a ticket; it compares as before."""
-        self._tables = self._masked_tables(profiles_of(run), roots_of(run))
+        self._tables = self._masked_tables(run.profiles, roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
         for (root, _), name in self._prefixes.items():
             found[root].append(name)
@@ -276,7 +276,7 @@ class Masker(TextMask):
         texts = [""] * len(strings)
         owned = np.zeros(len(strings), np.bool_)
         owned[0] = True
-        moved: dict[str, npt.NDArray[np.int32]] = {}
+        moved: dict[str, Index] = {}
         for columns, way in ways.items():
             used = np.zeros(len(strings), np.bool_)
             for profile in profiles:

@@ -10,7 +10,8 @@ from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
 from profkit.measure.range_waiting import waiting_of
-from profkit.model import Host, Manifest, Process, Run
+from profkit.measure.side_facts import queued_share
+from profkit.model import Host, Manifest, Process, Run, Window
 from profkit.model.arrays import known_sum
 from profkit.model.notices import grouped
 from profkit.report import units
@@ -43,19 +44,12 @@ CONTENDED_WAIT = 0.15
 CONTENDED_ACTIVE_S = 0.1
 
 
-def wait_fraction(run_s: float | None, wait_s: float | None) -> float | None:
-    """Return ``wait / (run + wait)``, the share of runnable time spent queueing; ``None`` if not known."""
-    if run_s is None or wait_s is None or run_s + wait_s <= 0:
-        return None
-    return wait_s / (run_s + wait_s)
-
-
 def show_document(
     run: Run,
     *,
     limit: int = 50,
     by: str = "tottime",
-    judged: RunVerdict | None = None,
+    judged: RunVerdict,
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> Document:
@@ -65,24 +59,23 @@ def show_document(
     lists every condition of every rule.
     """
     functions = ranked_run(run, by)
-    verdict = None if judged is None else judged.verdict
+    verdict = judged.verdict
     answer = () if verdict is None else (verdict_block(verdict, alone=True),)
-    account = None if judged is None else judged.account
     # Without counters, the account would only repeat the functions.
-    if account is not None and (account.merged or account.candidate_s <= 0):
-        account = None
+    in_parts = not judged.account.merged and judged.account.candidate_s > 0
     advice = () if verdict is None else verdict.advice
     evidence = () if verdict is None else verdict.evidence
+    findings = () if verdict is None else verdict.findings
     profiled = not run.processes or any(process.profiled for process in run.processes)
     return laid_out(
         "profkit show",
         Section("", (*answer, Facts(run_facts(run, functions)))),
-        Section("Where the time went", (waterfall(account),) if account is not None else (), role="account"),
+        Section("Where the time went", (waterfall(judged.account),) if in_parts else (), role="account"),
         Section("Evidence", (evidence_table(evidence, "this run", limit).only((0, 2, 3)),), role="evidence"),
-        *line_sections(None if judged is None else judged.lines),
+        *line_sections(judged.lines),
         *neighbour_sections(None if run.machine is None else run.machine.neighbours),
         Section("Warnings", (Bullets(tuple(run_warnings(run))),)),
-        *_windows(run.manifest, limit),
+        *_windows(run.windows, limit),
         *_processes(run.processes, limit),
         *pool_sections(run, limit),
         *import_sections(imports_of(run, run.processes), limit),
@@ -93,14 +86,9 @@ def show_document(
         *_ranges(run, limit),
         *_threads(run.processes, limit),
         *open_call_sections(run, limit),
-        *(_explained(judged) if explain and judged is not None else ()),
+        *(explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings) if explain else ()),
         Section("What to do next", advice_blocks(advice), role="advice"),
     )
-
-
-def _explained(judged: RunVerdict) -> list[Section]:
-    findings = () if judged.verdict is None else judged.verdict.findings
-    return explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings)
 
 
 def _ranges(run: Run, limit: int) -> list[Section]:
@@ -119,8 +107,8 @@ def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
     """Return a run's facts as labels and values: command, place, start, duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
-    command = manifest.command if manifest else main.command
-    host = manifest.host if manifest else main.host
+    command = run.command if manifest else main.command
+    host = run.host or main.host
     named = host is not None and (host.name or host.cpu_model or host.cpus)
     known = (
         ("command", clean(shlex.join(command))),
@@ -163,10 +151,10 @@ def _host(host: Host) -> str:
 
 
 def _times(run: Run, functions: Ranked) -> str:
-    wall = run.manifest.wall_s if run.manifest else None
+    wall = run.wall_s
     cpu = known_sum(process.cpu_s for process in run.processes)
     wait = known_sum(process.run_queue_wait_s for process in run.processes)
-    fraction = wait_fraction(cpu, wait)
+    fraction = queued_share(cpu, wait)
     of_all = f" ({units.share(fraction)})" if fraction else ""
     parts = (
         "" if wall is None else f"{units.seconds(wall)} wall",
@@ -186,9 +174,8 @@ def _window(manifest: Manifest) -> str:
     return f"{said}, from {units.seconds(captured[0].begin_s)} on" if captured else said
 
 
-def _windows(manifest: Manifest | None, limit: int) -> list[Section]:
+def _windows(windows: Sequence[Window], limit: int) -> list[Section]:
     """Return windows and named parts of the program, unless there is only one unnamed window."""
-    windows = () if manifest is None else manifest.windows
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
     table = Listed(windows, limit, "windows").table(
@@ -229,7 +216,7 @@ def _processes(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("CPU queue", lambda p: p.run_queue_wait_s, "seconds", 1),
         Of(
             "of run+queue",
-            lambda p: wait_fraction(p.cpu_s, p.run_queue_wait_s),
+            lambda p: queued_share(p.cpu_s, p.run_queue_wait_s),
             "share",
             3 if unprofiled else 1,
         ),
@@ -258,7 +245,7 @@ def _switches(process: Process) -> int | None:
 
 
 def _contended(process: Process) -> bool:
-    fraction = wait_fraction(process.cpu_s, process.run_queue_wait_s)
+    fraction = queued_share(process.cpu_s, process.run_queue_wait_s)
     active = (process.cpu_s or 0.0) + (process.run_queue_wait_s or 0.0)
     return fraction is not None and fraction >= CONTENDED_WAIT and active >= CONTENDED_ACTIVE_S
 
@@ -280,7 +267,7 @@ def _threads(processes: Sequence[Process], limit: int) -> list[Section]:
         Of("self time", lambda row: row[1].profile.total if len(row[1].profile) else None, "seconds"),
         Of("CPU", lambda row: row[1].run_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 1),
-        Of("of run+queue", lambda row: wait_fraction(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
+        Of("of run+queue", lambda row: queued_share(row[1].run_s, row[1].run_queue_wait_s), "share", 1),
         Of("functions", lambda row: len(row[1].profile) or None, "count", 2),
         notes=(listed.cut, f"{idle:,} idle threads are not listed." if idle else ""),
     )

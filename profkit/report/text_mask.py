@@ -173,8 +173,7 @@ class TextMask:
             if _HOST_PSEUDONYM.fullmatch(name):
                 self._hosts[name] = name
                 self._host_count = max(self._host_count, number_of(name.rpartition("-")[2]) + 1)
-        job = run.manifest.job if run.manifest is not None else None
-        identity = str((job or {}).get("id") or "")
+        identity = str(run.job.get("id") or "")
         if _JOB_PSEUDONYM.fullmatch(identity):
             self._jobs[identity] = identity
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
+from profkit.model.arrays import Floats, Index
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, TimelineSide, Track
 from profkit.report.functions import name_of
 from profkit.report.text import clean
 from profkit.report.waits import label_of
 from profkit.report.wording.functions import display_name
-
-Floats = npt.NDArray[np.float64]
 
 #: Bins of the timeline: one for every few pixels.
 BINS = 240
@@ -156,7 +154,7 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
     )
 
 
-def _depth(ranges: Ranges) -> npt.NDArray[np.int32]:
+def _depth(ranges: Ranges) -> Index:
     """Return the number of pushed ranges around each; 0 for started and ended ranges, which have no stack."""
     depth = np.zeros(len(ranges), np.int32)
     above = np.where(ranges.kind == PUSHED, ranges.parent, -1)
@@ -183,5 +181,4 @@ def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
     sums = np.bincount(at, values, len(edges) - 1)
     middles = (edges[1:] + edges[:-1]) / 2
     between = np.interp(middles, times, values, left=np.nan, right=np.nan)
-    result: Floats = np.where(counts > 0, sums / np.maximum(counts, 1), between)
-    return result
+    return np.where(counts > 0, sums / np.maximum(counts, 1), between)

@@ -239,10 +239,8 @@ def _named(group: _Group, sides: Sequence[RunSet]) -> str:
 
 def _wall(run: Run) -> float:
     """Return the wall time of a run, or its self time if the file has none; positive, for the logarithm."""
-    if run.manifest is not None and run.manifest.wall_s > 0:
-        return run.manifest.wall_s
-    total = sum(thread.profile.total for process in run.processes for thread in process.threads)
-    return max(total, 1e-12)
+    total = sum(profile.total for profile in run.profiles)
+    return run.wall_s or max(total, 1e-12)
 
 
 def _account(runs: Sequence[Run]) -> tuple[float, ...]:

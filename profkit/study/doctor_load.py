@@ -11,13 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.measure.inventory import IDLE_CORES, OVERSUBSCRIBED, POOL_WORKS, inventory
-from profkit.model import Pool, Process, Run, Thread
+from profkit.measure.inventory import (
+    IDLE_CORES,
+    OVERSUBSCRIBED,
+    POOL_WORKS,
+    active_seconds,
+    inventory,
+    is_python,
+)
+from profkit.model import Pool, Process, Run
+from profkit.model.arrays import Ints
 from profkit.model.pools import NOT_BUSY
-
-Ints = npt.NDArray[np.int64]
 
 #: Part of the time for which that many threads must be wanted; shorter peaks are overlapping starts and ends.
 AT_LEAST = 0.1
@@ -115,7 +120,7 @@ def load_of(run: Run) -> Load:
     ]
     groups: dict[object, list[_Seen]] = {}
     for one in seen:
-        if len(seen) > 1 and not one.threads and sum(_work(one.process)) == 0:
+        if len(seen) > 1 and not one.threads and sum(active_seconds(one.process)) == 0:
             continue  # not counted: a pool replaces workers that end
         pools = tuple((pool.library, pool.threads, pool.origin) for pool in one.process.pools or ())
         groups.setdefault((one.process.role, one.threads, pools), []).append(one)
@@ -134,7 +139,7 @@ def load_of(run: Run) -> Load:
     observed, demanded = taken.observed_cores, taken.demand_cores
     return Load(
         crews=tuple(sorted(crews, key=lambda crew: -crew.threads * crew.processes)),
-        wall_s=run.manifest.wall_s if run.manifest is not None else (whole[1] - whole[0]) / 1e9,
+        wall_s=(whole[1] - whole[0]) / 1e9 if run.wall_s is None else run.wall_s,
         at_once=_at_once(seen, whole),
         cores=math.nan if observed is None else observed,
         steady_cores=_steady(run.processes, whole),
@@ -149,7 +154,7 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
     if first_child is None:
         wanted = _wanted(process)
         threads = max(round(wanted), int(wanted >= IDLE_CORES))
-        own, native = _work(process)
+        own, native = active_seconds(process)
     else:
         threads = round(_wanted_beside(process, first_child, end))
         own, native = _work_between(process, first_child, end)
@@ -174,38 +179,22 @@ def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tup
     begins = [
         life[0]
         for child, life in zip(every, lives, strict=True)
-        if child.parent == process.pid and child is not process and sum(_work(child)) > 0
+        if child.parent == process.pid and child is not process and sum(active_seconds(child)) > 0
     ]
     return min(begins) if begins and process.pid is not None else None
 
 
-def _work(process: Process) -> tuple[float, float]:
-    """Return the running and queueing seconds of Python threads and of native threads."""
-    own = native = 0.0
-    for thread in process.threads:
-        seconds = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
-        if _is_python(thread, process):
-            own += seconds
-        else:
-            native += seconds
-    return own, native
-
-
 def _work_between(process: Process, begin: int, end: int) -> tuple[float, float]:
     """Return the same between two moments, without what a parent did before its workers started."""
-    native = {thread.tid for thread in process.threads if not _is_python(thread, process)}
+    native = {thread.tid for thread in process.threads if not is_python(thread, process)}
     of_threads = _seconds(process, begin, end)
     of_native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in native)
     return sum(map(sum, of_threads.values())) - of_native, of_native
 
 
-def _is_python(thread: Thread, process: Process) -> bool:
-    return thread.tid == process.pid or len(thread.profile) > 0
-
-
 def _wanted(process: Process) -> float:
     """Return the CPUs that a process ran on or queued for, on average over its life."""
-    return sum(_work(process)) / process.wall_s if process.wall_s else 0.0
+    return sum(active_seconds(process)) / process.wall_s if process.wall_s else 0.0
 
 
 def _wanted_beside(process: Process, begin: int, end: int) -> float:

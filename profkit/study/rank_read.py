@@ -36,7 +36,6 @@ from profkit.model import (
     PROJECT,
     STDLIB,
     FunctionKey,
-    Job,
     Notice,
     Process,
     Profile,
@@ -45,12 +44,11 @@ from profkit.model import (
     Run,
     Thread,
 )
+from profkit.model.arrays import Floats, Index, Ints
 from profkit.study.wait_states import WAIT_STATES, wait_state
 
-Floats = npt.NDArray[np.float64]
 Values = npt.NDArray[np.float32]
 Bits = npt.NDArray[np.uint8]
-Ints = npt.NDArray[np.int64]
 
 #: Rows of `Reading.values` for each function: limits of the calls, then seconds.
 METRICS = ("calls_low", "calls_high", "run", "queue", "blocked")
@@ -255,16 +253,12 @@ def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, .
     if alone and not ranks and len(workers) > 1:
         return [(p, _helpers(run, p), f"worker {p.pid}") for p in workers]
     first = ranks[0] if ranks else run.processes[0]
-    job = _job(run)
+    job = run.job
     rank = first.rank if first.rank is not None else job.get("rank")
     if first.rank is None and rank is not None:
         first = replace(first, rank=rank, local_rank=job.get("local_rank"), node=job.get("node"))
     others = tuple(p for p in run.processes if p.pid != first.pid or p.parent != first.parent)
     return [(first, others, name if rank is None else f"rank {rank}")]
-
-
-def _job(run: Run) -> Job:
-    return (run.manifest.job if run.manifest is not None else None) or Job()
 
 
 def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
@@ -315,22 +309,21 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
                 rows = names.rows(thread.profile, owner.roots, task.reference)
                 of_helpers += float(sums.add(thread, rows, main=False)[:2].sum())
     manifest = run.manifest
-    host = process.host or (manifest.host if manifest is not None else None)
-    job = _job(run)
+    host = process.host or run.host
     run_s, queue_s, blocked_s, waits_s, imports_s = totals.tolist()
     member = Member(
         label=label,
         path=run.path,
         rank=process.rank,
-        size=job.get("world_size"),
+        size=run.job.get("world_size"),
         local_rank=process.local_rank,
         node=process.node,
         host="" if host is None else host.name,
-        job=str(job.get("id") or ""),
-        command=process.command or (manifest.command if manifest is not None else ()),
+        job=str(run.job.get("id") or ""),
+        command=process.command or run.command,
         started="" if manifest is None else manifest.started,
         measured=measured,
-        wall_s=None if manifest is None else manifest.wall_s,
+        wall_s=run.wall_s,
         life_s=process.wall_s if process.wall_s is not None else float(totals.sum()),
         run_s=run_s,
         queue_s=queue_s,
@@ -435,7 +428,7 @@ class _Names:
         ours = thread.profile
         known: dict[str, int] = {}
 
-        def numbered(one: Profile) -> npt.NDArray[np.int32]:
+        def numbered(one: Profile) -> Index:
             table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
             return table[one.name]
 
@@ -466,7 +459,7 @@ def waits_and_imports(
     return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
 
 
-def _used(column: npt.NDArray[np.int32], n: int) -> npt.NDArray[np.intp]:
+def _used(column: Index, n: int) -> npt.NDArray[np.intp]:
     """Return the indices of the strings that a column uses, ascending."""
     seen = np.zeros(n, np.bool_)
     seen[column] = True

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import files_of, unreadable
 from profkit.model import PROJECT, FunctionKey, Notice
+from profkit.model.arrays import Floats
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_read import (
     METRICS,
@@ -72,9 +73,9 @@ class RankTable:
     ranges: tuple[RangeRow, ...]
     skipped: tuple[Notice, ...]
 
-    def metric(self, name: str) -> npt.NDArray[np.float64]:
+    def metric(self, name: str) -> Floats:
         """Return one of the metrics as float64, shape (members, functions)."""
-        values: npt.NDArray[np.float64] = self.values[METRICS.index(name)].astype(np.float64)
+        values: Floats = self.values[METRICS.index(name)].astype(np.float64)
         return values
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.function_orders import MAD_SCALE, ranks, shares, total_variation
 from profkit.model import FunctionKey, Notice
+from profkit.model.arrays import Bools, Floats
 from profkit.study.rank_read import Member, waits_and_imports
 from profkit.study.rank_table import RangeRow, RankTable
 from profkit.study.wait_states import (
@@ -26,9 +26,6 @@ from profkit.study.wait_states import (
     waited_for,
     why_off,
 )
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: Chance (1) of a false straggler in one component of a balanced job with normal noise.
 ALPHA = 0.01
@@ -233,8 +230,7 @@ def others_median(values: Floats) -> Floats:
         result: Floats = np.where(place > index, below, above)
         return result
 
-    middle: Floats = (at(low) + at(high)) / 2
-    return middle
+    return (at(low) + at(high)) / 2
 
 
 def threshold(n: int, tests: int = 1) -> float:

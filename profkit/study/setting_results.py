@@ -11,14 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.measure.intervals import Estimate
+from profkit.model.arrays import Floats
 from profkit.study.journal import Trial
 from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Parameter, Setting, Space, is_number
-
-Floats = npt.NDArray[np.float64]
 
 #: Coverage of intervals, and of the set of settings that may be the best.
 LEVEL = 0.95

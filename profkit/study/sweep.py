@@ -189,7 +189,7 @@ def _measured(run_file: Path) -> dict[str, object]:
     judged = judge_run(run, run.processes)
     verdict = judged.verdict
     facts: dict[str, object] = {
-        "wall_s": None if run.manifest is None else run.manifest.wall_s,
+        "wall_s": run.wall_s,
         "cpu_s": _cpu_seconds(run),
         "cause": "" if verdict is None else verdict.cause,
         "kind": "" if verdict is None else verdict.kind or "",

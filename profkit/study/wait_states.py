@@ -10,11 +10,9 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.model.arrays import Floats
 from profkit.model.pauses import STOPPED, WAITS
-
-Floats = npt.NDArray[np.float64]
 
 #: Wait states by number; the first one is for calls whose name does not say what they wait for.
 OTHER = "Wait"

@@ -26,15 +26,13 @@ from profkit.compare.origins import Origins
 from profkit.compare.signals import Signals
 from profkit.identity.readable_names import readable_name
 from profkit.measure.critical_path import Composition, Repeats
-from profkit.model.arrays import median
+from profkit.model.arrays import Floats, median
 from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value
 
 if TYPE_CHECKING:
     from profkit.measure.range_stats import RangeChange
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 #: Buckets of a comparison, in display order.
 BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "imbalance", "rest")

@@ -22,7 +22,7 @@ from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
-from profkit.verdict.readings import blocked_on, gil_held
+from profkit.verdict.readings import READINGS, blocked_on, gil_held
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
@@ -30,21 +30,15 @@ from profkit.verdict.types import Finding, RunVerdict, Value
 
 
 @dataclass(frozen=True, slots=True)
-class _Sides:
-    baseline: SideFacts
-    candidate: SideFacts
-
-
-@dataclass(frozen=True, slots=True)
 class _OneRun:
     """One run in the form that evidence and advice take; its baseline is unknown."""
 
-    signals: _Sides
+    before: SideFacts
+    now: SideFacts
     account: Account
 
     def read(self, name: str) -> Value:
-        found = READINGS_ALONE[name].of(self)
-        return None if isinstance(found, float) and math.isnan(found) else found
+        return READINGS_ALONE[name].value(self)
 
 
 def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
@@ -59,7 +53,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
         return FunctionLines(readable_name(keys.key(row).qualname), (), found)
 
     side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
-    one = _OneRun(_Sides(no_side(), side), account)
+    one = _OneRun(no_side(), side, account)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
     findings = tuple(_finding(rule, one, by) for rule in held)
     best = best_of(findings)
@@ -94,7 +88,7 @@ def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
 
 def _severity(rule: Rule, one: _OneRun) -> float:
     """Return the part of the wall, or of active time that was queueing: one run shows no loss."""
-    side = one.signals.candidate
+    side = one.now
     if rule.id == "throttling":
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
     if rule.id == "run-queue-wait":
@@ -105,20 +99,16 @@ def _severity(rule: Rule, one: _OneRun) -> float:
 # Readings -----------------------------------------------------------------------------------------------------
 
 
-def _side(one: _OneRun) -> SideFacts:
-    return one.signals.candidate
-
-
 def _own_wait(one: _OneRun) -> float | None:
     """Return queueing of the main threads, or of the rank that queues most."""
-    side = _side(one)
+    side = one.now
     worst = side.worst_wait_fraction if side.mains > 1 else None
     return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
 
 
 def _hidden_wait(one: _OneRun) -> float:
     """Return queueing of other threads and processes, where the main thread waits for them."""
-    side = _side(one)
+    side = one.now
     waits = (side.off_cpu_fraction or 0.0) >= value("alone.waits") and (side.rest_run_s or 0.0) > 0
     return (side.rest_wait_fraction or 0.0) if waits else 0.0
 
@@ -128,12 +118,12 @@ def _most_wait(one: _OneRun) -> float:
 
 
 def _others(one: _OneRun) -> bool:
-    side = _side(one)
+    side = one.now
     return (side.others_cores or 0.0) >= value("others.alone") or (side.steal_cores or 0.0) >= value("steal")
 
 
 def _itself(one: _OneRun) -> bool:
-    side = _side(one)
+    side = one.now
     cpus = side.available_cpus or math.inf
     # More ranks than CPUs compete, whatever their average demand.
     ranks = side.mains > cpus and (side.worst_wait_fraction or 0.0) >= value("alone.ranks")
@@ -144,14 +134,14 @@ def _kind(one: _OneRun) -> str | None:
     """Return who takes the CPUs; if both do, compare own demand beyond the CPUs with the others' cores."""
     itself, others = _itself(one), _others(one)
     if itself and others:
-        side = _side(one)
+        side = one.now
         own = (side.demand_cores or 0.0) - (side.available_cpus or 0.0)
         itself = own > (side.others_cores or 0.0) + (side.steal_cores or 0.0)
     return "self-oversubscription" if itself else "external-load" if others else None
 
 
 def _who(one: _OneRun) -> str:
-    side = _side(one)
+    side = one.now
     main, own = side.wait_fraction or 0.0, _own_wait(one) or 0.0
     if one.account.helpers_queue or _hidden_wait(one) > own:
         return "helpers"
@@ -159,16 +149,20 @@ def _who(one: _OneRun) -> str:
 
 
 def _free(one: _OneRun) -> float | None:
-    side = _side(one)
+    side = one.now
     if side.own_cores is None or side.available_cpus is None:
         return None
     return side.available_cpus - side.own_cores - (side.others_cores or 0.0)
 
 
+#: Readings of a comparison that need no baseline.
+_SHARED = ("main.wait", "rank.wait", "throttled", "kind.quota", "demand", "others", "steal", "off")
+
 READINGS_ALONE: Mapping[str, Reading] = {
-    "wall": Reading("s", "wall of the command", lambda o: _side(o).wall_s),
+    **{name: READINGS[name] for name in _SHARED},
+    "wall": Reading("s", "wall of the command", lambda o: o.now.wall_s),
     "pair.counters": Reading(
-        "bool", "the kernel's counters are known", lambda o: _side(o).wait_fraction is not None or None
+        "bool", "the kernel's counters are known", lambda o: o.now.wait_fraction is not None or None
     ),
     "account.loading": Reading(
         "share",
@@ -194,42 +188,27 @@ READINGS_ALONE: Mapping[str, Reading] = {
     ),
     "gil.held": Reading(
         "share",
-        "part of that waiting during which known functions held the lock",
+        "part of account.gil during which known functions held the lock",
         lambda o: gil_held(o.account),
-    ),
-    "main.wait": Reading(
-        "share", "queueing of the main threads, share of their active time", lambda o: _side(o).wait_fraction
-    ),
-    "rank.wait": Reading(
-        "share",
-        "queueing of the rank that queues most",
-        lambda o: _side(o).worst_wait_fraction if _side(o).mains > 1 else None,
     ),
     "helpers.wait": Reading(
         "share",
         "queueing of all other threads and processes, share of their active time",
-        lambda o: _side(o).rest_wait_fraction or 0.0,
+        lambda o: o.now.rest_wait_fraction or 0.0,
     ),
     "helpers.queued": Reading(
         "share",
         "seconds that all other threads and processes queued, over the wall",
-        lambda o: (_side(o).rest_wait_s or 0.0) / (_side(o).wall_s or math.inf),
+        lambda o: (o.now.rest_wait_s or 0.0) / (o.now.wall_s or math.inf),
     ),
     "own.wait": Reading("share", "the greater of main.wait and rank.wait", _own_wait),
     "hidden.wait": Reading(
         "share",
-        "helpers.wait, where the main thread waits for them",
+        "helpers.wait if the main thread waits for them",
         _hidden_wait,
         (more("off", "alone.waits"),),
     ),
-    "most.wait": Reading("share", "the greatest of these waits", _most_wait),
-    "throttled": Reading("share", "throttled part of the cgroup's periods", lambda o: _side(o).throttled),
-    "kind.quota": Reading("text", "a quota's kind of contention", lambda o: "cpu-quota"),
-    "demand": Reading(
-        "factor", "CPUs that its threads ask for, over those available", lambda o: _side(o).demand
-    ),
-    "others": Reading("cores", "CPU that other programs used", lambda o: _side(o).others_cores),
-    "steal": Reading("cores", "CPU that the machine's other guests took", lambda o: _side(o).steal_cores),
+    "most.wait": Reading("share", "the greater of own.wait and hidden.wait", _most_wait),
     "contention.itself": Reading(
         "bool",
         "its own threads and processes compete",
@@ -244,27 +223,22 @@ READINGS_ALONE: Mapping[str, Reading] = {
     ),
     "contention.beside": Reading(
         "bool",
-        "other programs take CPUs, if not enough to be the cause",
-        lambda o: (_side(o).others_cores or 0.0) >= value("others"),
+        "other programs take CPUs, but maybe too few to be the cause",
+        lambda o: (o.now.others_cores or 0.0) >= value("others"),
         (more("others", "others"),),
     ),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(
         "bool",
         "what others used was not measured, and the program itself does not ask for too much",
-        lambda o: _side(o).others_cores is None and not (_itself(o) or _others(o)),
+        lambda o: o.now.others_cores is None and not (_itself(o) or _others(o)),
     ),
     "contention.kind": Reading("text", "who takes the CPUs", _kind),
     "contention.who": Reading("text", "which threads queue", _who),
     "cpus.free": Reading("cores", "CPUs that neither the program nor others used", _free),
-    "off": Reading(
-        "share",
-        "part of their lives that the main threads were off the CPU, not queueing",
-        lambda o: _side(o).off_cpu_fraction,
-    ),
     "helpers.busy": Reading(
         "share",
         "CPU time of all other threads and processes over the wall",
-        lambda o: (_side(o).rest_run_s or 0.0) / (_side(o).wall_s or math.inf),
+        lambda o: (o.now.rest_run_s or 0.0) / (o.now.wall_s or math.inf),
     ),
 }

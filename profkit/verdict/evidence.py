@@ -50,7 +50,7 @@ def produce(names: Iterable[str], case: Judged) -> tuple[Evidence, ...]:
 
 def wall(case: Case) -> Found:
     """Return the walls of both sides, or their self times where a wall is unknown."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     walls = bool(a.wall_s) and bool(b.wall_s)
     factor = math.exp(case.signals.log_walls)
     yield Evidence(
@@ -77,7 +77,7 @@ def _active(run_s: float | None, wait_s: float | None) -> float | None:
 
 def _queue(case: Judged) -> Found:
     """Return queueing of the threads that carry the cause: the main thread's, one rank's, or the helpers'."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     who = str(case.read("contention.who"))
     if who == "main":
         yield Evidence(
@@ -102,7 +102,7 @@ def _queue(case: Judged) -> Found:
 
 
 def _helpers_queue(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if b.rest_wait_s is None:
         return
     yield Evidence(
@@ -116,7 +116,7 @@ def _helpers_queue(case: Judged) -> Found:
 
 
 def _main_wait(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if b.wait_fraction is not None:
         yield Evidence(
             "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "cpus-were-free"
@@ -124,7 +124,7 @@ def _main_wait(case: Judged) -> Found:
 
 
 def _main_wait_before(case: Case) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     before, fell = case.number("main.wait-before"), case.number("main.wait-fell")
     if before >= value("wait.much") and fell >= value("wait.growth"):
         yield Evidence(
@@ -133,7 +133,7 @@ def _main_wait_before(case: Case) -> Found:
 
 
 def _demand(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if b.demand_cores is None or b.available_cpus is None:
         return
     reading = "own-threads-compete" if case.read("contention.itself") else "within-cpus"
@@ -152,7 +152,7 @@ def _demand(case: Judged) -> Found:
 
 def _asked(case: Case) -> Found:
     """Return the cores that both sides' pools ask for, if known and too many."""
-    a, b = case.signals.baseline.inventory, case.signals.candidate.inventory
+    a, b = case.before.inventory, case.now.inventory
     if not case.read("contention.itself") or a.expected_cores is None or b.expected_cores is None:
         return
     library, threads, alike, origin, variable = _largest_pool(b)
@@ -181,7 +181,7 @@ def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
 
 
 def _others(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if b.others_cores is None:
         return
     reading = "machine-idle"
@@ -194,7 +194,7 @@ def _others(case: Judged) -> Found:
 
 def _neighbours(case: Judged) -> Found:
     """Return other programs that ran while the candidate queued, most CPU first."""
-    found = case.signals.candidate.neighbours
+    found = case.now.neighbours
     if found is None or not case.read("contention.others"):
         return
     named = [one for one in found.listed if one.cores >= NOTICED]
@@ -217,7 +217,7 @@ def _neighbours(case: Judged) -> Found:
 
 def _gpu(case: Case) -> Found:
     """Return the GPUs' utilisation if only the candidate's is known, or if it clearly fell."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if a.gpu_share is None:
         if b.gpu_share is not None and b.gpu_share >= LEAST_GPU_SHARE:
             yield Evidence("gpu", "share", None, b.gpu_share)
@@ -226,20 +226,20 @@ def _gpu(case: Case) -> Found:
 
 
 def _steal(case: Case) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     stolen, before = b.steal_cores or 0.0, a.steal_cores or 0.0
     if stolen >= value("steal") and stolen - before >= value("steal.growth"):
         yield Evidence("steal", "cores", a.steal_cores, b.steal_cores, value("steal"), "other-guests")
 
 
 def _pressure(case: Case) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if b.psi_share is not None and a.psi_share is not None:
         yield Evidence("pressure", "share", a.psi_share, b.psi_share, reading="pressure")
 
 
 def _throttled(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     yield Evidence("throttled", "share", a.throttled, b.throttled, value("throttled"), "quota-used-up")
 
 
@@ -299,7 +299,7 @@ def _life(side: SideFacts) -> float | None:
 
 
 def _off(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     # One run alone shows no loss.
     part = case.read("account.off") if b.wall_s and a.wall_s else None
     yield Evidence(
@@ -316,7 +316,7 @@ def _off(case: Judged) -> Found:
 def _imports(case: Judged) -> Found:
     """Return what other processes import, and for how long on the path."""
     if case.account.imports_s > 0:
-        packages = case.signals.candidate.worker_packages
+        packages = case.now.worker_packages
         yield Evidence(
             "worker.imports",
             "s",
@@ -327,7 +327,7 @@ def _imports(case: Judged) -> Found:
 
 
 def _processes(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if a.processes != b.processes:
         yield Evidence("processes", "count", a.processes, b.processes)
 
@@ -361,7 +361,7 @@ def _gil_holders(case: Judged) -> Found:
 
 
 def _delivery(case: Judged) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if b.delivery_s is not None:
         yield Evidence("delivery", "s", a.delivery_s, b.delivery_s, reading="functions-that-hand-over")
 
@@ -557,7 +557,7 @@ def _per_call(case: Case) -> Found:
 
 
 def _machines(case: Case) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if models_differ(a, b):
         yield Evidence("cpu.model", "text", a.cpu_model, b.cpu_model, reading="another-cpu")
     for name, before, after in other_instructions(a, b):
@@ -568,7 +568,7 @@ def _machines(case: Case) -> Found:
 
 
 def _fixed_work(case: Case) -> Found:
-    known = fixed_work(case.signals.baseline, case.signals.candidate)
+    known = fixed_work(case.before, case.now)
     if known:
         yield Evidence(
             "fixed-work",
@@ -584,12 +584,12 @@ def _fixed_work(case: Case) -> Found:
 
 
 def _inputs(case: Case) -> Found:
-    for name, before, after in larger_inputs(case.signals.baseline, case.signals.candidate):
+    for name, before, after in larger_inputs(case.before, case.now):
         yield Evidence(name, "bytes", before, after, reading="more-data", numbers={"factor": after / before})
 
 
 def _command(case: Case) -> Found:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     if not case.read("command.differs"):
         return
     words: list[tuple[Value, Value]] = [(x, y) for x, y in zip(a.command, b.command, strict=False) if x != y]

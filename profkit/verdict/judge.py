@@ -61,7 +61,7 @@ def judge(case: Case) -> Verdict:
 
 def _doubts(case: Case, cause: str) -> dict[str, float]:
     """Return codes of other differences of the sides, with the part of the confidence that each leaves."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     doubts = {}
     if any(case.signals.exits):
         doubts["both-failed"] = value("confidence.both-failed")

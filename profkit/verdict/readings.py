@@ -36,10 +36,19 @@ class Known:
 
     signals: Signals
 
+    @property
+    def before(self) -> SideFacts:
+        """Counters of the baseline."""
+        return self.signals.baseline
+
+    @property
+    def now(self) -> SideFacts:
+        """Counters of the candidate."""
+        return self.signals.candidate
+
     def read(self, name: str) -> Value:
-        """Return the value of a reading; NaN becomes ``None`` (unknown)."""
-        found = READINGS[name].of(self)
-        return None if isinstance(found, float) and math.isnan(found) else found
+        """Return the value of a reading."""
+        return READINGS[name].value(self)
 
     def number(self, name: str) -> float:
         """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""
@@ -102,7 +111,7 @@ def _helpers_part(case: Case) -> float | None:
 
 def _settings_queue(case: Case) -> float | None:
     """Return the part of the lost time that more threads or workers explain, by queueing or waiting."""
-    found, a, b = case.account, case.signals.baseline, case.signals.candidate
+    found, a, b = case.account, case.before, case.now
     if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
         return None
     if not _more_threads(case):
@@ -137,18 +146,18 @@ def _growth(before: float | None, after: float | None) -> float | None:
 
 
 def _worst(case: Case) -> float | None:
-    return case.signals.candidate.worst_wait_fraction if case.signals.candidate.mains > 1 else None
+    return case.now.worst_wait_fraction if case.now.mains > 1 else None
 
 
 def _itself(case: Case) -> bool:
     """Return whether the program's own threads ask for more than the CPUs, or for more than before."""
-    if (case.signals.candidate.demand or 0.0) > value("demand.self"):
+    if (case.now.demand or 0.0) > value("demand.self"):
         return True
     return not _others(case) and bool(_more_threads(case))
 
 
 def _others(case: Case) -> bool:
-    b = case.signals.candidate
+    b = case.now
     if (b.others_cores or 0.0) >= value("others") and _others_added(case) >= value("others.growth"):
         return True
     stolen = (b.steal_cores or 0.0) >= value("steal") and _more_stolen(case) >= value("steal.growth")
@@ -156,11 +165,11 @@ def _others(case: Case) -> bool:
 
 
 def _others_added(case: Case) -> float:
-    return (case.signals.candidate.others_cores or 0.0) - (case.signals.baseline.others_cores or 0.0)
+    return (case.now.others_cores or 0.0) - (case.before.others_cores or 0.0)
 
 
 def _more_stolen(case: Case) -> float:
-    return (case.signals.candidate.steal_cores or 0.0) - (case.signals.baseline.steal_cores or 0.0)
+    return (case.now.steal_cores or 0.0) - (case.before.steal_cores or 0.0)
 
 
 def _more_threads(case: Known) -> bool | None:
@@ -171,7 +180,7 @@ def _more_threads(case: Known) -> bool | None:
 
 def _threads_growth(case: Known) -> float | None:
     """Return the greatest growth factor of threads or processes per CPU, over the ways to count them."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     most = None
     # Contention may raise the count of working threads, so more of them count only if there are more threads.
     working = b.working_threads if b.threads > a.threads else a.working_threads
@@ -188,7 +197,7 @@ def _threads_growth(case: Known) -> float | None:
 
 def _kind(case: Case) -> str | None:
     """Return who takes the CPUs; if both do, the one whose demand grew."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     itself, others = _itself(case), _others(case)
     if itself and others:
         more = _more_threads(case)
@@ -204,14 +213,14 @@ def _kind(case: Case) -> str | None:
 
 def spinning(known: Known) -> float:
     """Return the most seconds for which main threads can have spun while waiting for queued threads."""
-    a, b = known.signals.baseline, known.signals.candidate
+    a, b = known.before, known.now
     if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(known):
         return 0.0
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
 
 def _queued_most(case: Case) -> float | None:
-    b = case.signals.candidate
+    b = case.now
     known = [v for v in (b.wait_fraction, b.rest_wait_fraction) if v is not None]
     return max(known, default=None)
 
@@ -425,13 +434,13 @@ def _work_subject(case: Case) -> str:
 
 
 def _machines_differ(case: Case) -> bool:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     return models_differ(a, b) or bool(other_instructions(a, b))
 
 
 def _machine_part(case: Case) -> float | None:
     """Return the share of the log slow-down that fixed work on the candidate's machine explains."""
-    slower = machine_slower(case.signals.baseline, case.signals.candidate)
+    slower = machine_slower(case.before, case.now)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
 
@@ -444,7 +453,7 @@ def _dearer_or_slower(case: Case) -> float:
 
 def _machine_as_fast(case: Case) -> bool:
     """Return whether no fixed work slowed enough to explain most of the slow-down."""
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     known = fixed_work(a, b)
     most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
     return bool(known) and one_machine(a, b) and all(one.factor <= max(most, one.scatter) for one in known)
@@ -500,7 +509,7 @@ def _ratio(before: float | None, after: float | None) -> float:
 
 
 def _command_differs(case: Case) -> bool:
-    a, b = case.signals.baseline, case.signals.candidate
+    a, b = case.before, case.now
     return bool(a.command and b.command) and a.command != b.command
 
 
@@ -524,18 +533,24 @@ _HITS = SIGNS.index("hits")
 
 READINGS: Mapping[str, Reading] = {
     # The pair
-    "pair.identical": Reading("bool", "both sides are one capture", lambda c: c.signals.identical),
+    "pair.identical": Reading("bool", "both sides are the same capture", lambda c: c.signals.identical),
     "pair.unfinished": Reading(
-        "bool", "one side's target ended with another status or a signal", lambda c: c.signals.unfinished
+        "bool", "the exit statuses differ, or a signal ended a target", lambda c: c.signals.unfinished
     ),
     "pair.counters": Reading(
         "bool", "the kernel's counters of both sides are known", lambda c: c.signals.counters or None
     ),
     "pair.plain": Reading("bool", "a side has no counters", lambda c: not c.signals.counters),
-    "pair.python-differs": Reading("bool", "two versions of Python", lambda c: c.signals.python_differs),
-    "pair.sampled-differs": Reading("bool", "one side was sampled", lambda c: c.signals.sampled_differs),
+    "pair.python-differs": Reading(
+        "bool", "the versions of Python differ", lambda c: c.signals.python_differs
+    ),
+    "pair.sampled-differs": Reading(
+        "bool", "only one side comes from a sampling profiler", lambda c: c.signals.sampled_differs
+    ),
     "pair.threads-differ": Reading(
-        "bool", "one side holds threads that the other could not see", lambda c: c.signals.threads_differ
+        "bool",
+        "one side has calls of threads that the other could not see",
+        lambda c: c.signals.threads_differ,
     ),
     "pair.residue": Reading(
         "share", "self time in functions that the other side lacks", lambda c: c.signals.unmatched
@@ -550,7 +565,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "time.lost": Reading(
         "bool",
-        "each of several repeats took longer than every run of the baseline, beyond the noise of their medians",
+        "each of several repeats took longer than every baseline run, and the medians differ beyond their noise",
         lambda c: c.signals.lost_throughout,
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
@@ -566,15 +581,20 @@ READINGS: Mapping[str, Reading] = {
     ),
     "account.saved": Reading(
         "share",
-        "part of the saved time in buckets beyond their noise, other than speed and start",
+        "part of the saved time in buckets beyond their noise, without speed, startup, rest and capture",
         _saved,
     ),
     "account.helpers-queue": Reading(
-        "share", "… of account.queue: threads and processes that the main thread waits for", _helpers_part
+        "share",
+        "part of the lost time: queueing of threads and processes that the main thread waits for",
+        _helpers_part,
     ),
     "settings.queue": Reading(
         "share",
-        "part of the lost time in queueing, starting and waiting for threads or workers, of which there are more",
+        (
+            "if there are more threads or workers: part of the lost time in queueing, in their start, and in "
+            "waits for them"
+        ),
         _settings_queue,
     ),
     "account.queue-of-baseline": Reading(
@@ -589,7 +609,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "account.waits": Reading(
         "share",
-        "part of the lost time in functions that wait by design, queueing included where it is not known",
+        "part of the lost time in functions that wait by design; includes queueing if that is not known",
         lambda c: _part(c, "blocked", "loading", "imbalance"),
     ),
     "blocked.on": Reading(
@@ -637,71 +657,61 @@ READINGS: Mapping[str, Reading] = {
     ),
     # Waiting for a CPU
     "main.wait": Reading(
-        "share",
-        "queueing of the main threads, share of their active time",
-        lambda c: c.signals.candidate.wait_fraction,
+        "share", "queueing of the main threads, share of their active time", lambda c: c.now.wait_fraction
     ),
     "main.wait-growth": Reading(
         "share",
         "growth of main.wait over the baseline",
-        lambda c: _growth(c.signals.baseline.wait_fraction, c.signals.candidate.wait_fraction),
+        lambda c: _growth(c.before.wait_fraction, c.now.wait_fraction),
     ),
     "main.wait-fell": Reading(
         "share",
-        "how much less the main threads queue than in the baseline",
-        lambda c: _growth(c.signals.candidate.wait_fraction, c.signals.baseline.wait_fraction),
+        "decrease of main.wait from the baseline",
+        lambda c: _growth(c.now.wait_fraction, c.before.wait_fraction),
     ),
     "main.wait-before": Reading(
         "share",
-        "queueing of the baseline's main threads, share of their active time",
-        lambda c: c.signals.baseline.wait_fraction,
+        "main.wait of the baseline",
+        lambda c: c.before.wait_fraction,
     ),
-    "rank.wait": Reading("share", "queueing of the rank that queues most", _worst),
-    "rank.wait-before": Reading(
-        "share",
-        "queueing of the baseline's rank that queues most",
-        lambda c: c.signals.baseline.worst_wait_fraction,
-    ),
+    "rank.wait": Reading("share", "queueing of the rank that queues most, share of its active time", _worst),
+    "rank.wait-before": Reading("share", "rank.wait of the baseline", lambda c: c.before.worst_wait_fraction),
     "rank.wait-growth": Reading(
         "share",
         "growth of rank.wait over the baseline",
-        lambda c: _growth(c.signals.baseline.worst_wait_fraction, _worst(c)),
+        lambda c: _growth(c.before.worst_wait_fraction, _worst(c)),
     ),
     "helpers.wait": Reading(
         "share",
         "queueing of all other threads and processes, share of their active time",
-        lambda c: c.signals.candidate.rest_wait_fraction,
+        lambda c: c.now.rest_wait_fraction,
     ),
     "helpers.wait-before": Reading(
-        "share", "helpers.wait of the baseline", lambda c: c.signals.baseline.rest_wait_fraction
+        "share", "helpers.wait of the baseline", lambda c: c.before.rest_wait_fraction
     ),
     "helpers.wait-growth": Reading(
         "share",
         "growth of helpers.wait over the baseline",
-        lambda c: _growth(c.signals.baseline.rest_wait_fraction, c.signals.candidate.rest_wait_fraction),
+        lambda c: _growth(c.before.rest_wait_fraction, c.now.rest_wait_fraction),
     ),
     "any.wait": Reading("share", "the greater of main.wait and helpers.wait", _queued_most),
-    "throttled": Reading(
-        "share", "throttled part of the cgroup's periods", lambda c: c.signals.candidate.throttled
-    ),
+    "throttled": Reading("share", "throttled part of the cgroup's periods", lambda c: c.now.throttled),
     "throttled-growth": Reading(
         "share",
         "growth of throttled over the baseline",
-        lambda c: _growth(c.signals.baseline.throttled or 0.0, c.signals.candidate.throttled),
+        lambda c: _growth(c.before.throttled or 0.0, c.now.throttled),
     ),
     "demand": Reading(
-        "factor", "CPUs that its threads ask for, over those available", lambda c: c.signals.candidate.demand
+        "factor", "CPUs that its threads ask for, over those available", lambda c: c.now.demand
     ),
     "threads.growth": Reading(
         "factor", "growth of the threads, workers or processes per CPU", _threads_growth
     ),
-    "others": Reading("cores", "CPU that other programs used", lambda c: c.signals.candidate.others_cores),
+    "others": Reading("cores", "CPU that other programs used", lambda c: c.now.others_cores),
     "others.growth": Reading(
-        "cores", "growth of others over the baseline, 0 where it is not known", _others_added
+        "cores", "growth of others over the baseline; an unknown side counts as 0", _others_added
     ),
-    "steal": Reading(
-        "cores", "CPU that the machine's other guests took", lambda c: c.signals.candidate.steal_cores
-    ),
+    "steal": Reading("cores", "CPU that the machine's other guests took", lambda c: c.now.steal_cores),
     "steal.growth": Reading("cores", "growth of steal over the baseline", _more_stolen),
     "contention.itself": Reading(
         "bool",
@@ -724,13 +734,13 @@ READINGS: Mapping[str, Reading] = {
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
     "others.added": Reading(
         "cores",
-        "CPU that other programs used beyond that during the baseline",
-        lambda c: _growth(c.signals.baseline.others_cores, c.signals.candidate.others_cores),
+        "growth of others over the baseline, if both sides know it",
+        lambda c: _growth(c.before.others_cores, c.now.others_cores),
     ),
     "contention.beside": Reading(
         "bool",
-        "other programs take CPUs during the candidate, whatever they took during the baseline",
-        lambda c: (c.signals.candidate.others_cores or 0.0) >= value("others.alone"),
+        "other programs took CPUs during the candidate, whatever they took during the baseline",
+        lambda c: (c.now.others_cores or 0.0) >= value("others.alone"),
         (more("others", "others.alone"),),
     ),
     "kind.itself": Reading("text", "contention of a program with itself", lambda c: "self-oversubscription"),
@@ -759,30 +769,25 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "the main threads of both sides queued for long",
         lambda c: all(
-            (side.wait_fraction or 0.0) >= value("headline.lacked-cpus")
-            for side in (c.signals.baseline, c.signals.candidate)
+            (side.wait_fraction or 0.0) >= value("headline.lacked-cpus") for side in (c.before, c.now)
         ),
         (more("main.wait", "headline.lacked-cpus"), more("main.wait-before", "headline.lacked-cpus")),
     ),
     # Off the CPU
-    "stopped": Reading(
-        "share", "part of the growth of time off the CPU that is in functions which compute", _stopped
-    ),
+    "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
     "loading.of-off": Reading(
         "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off
     ),
     "off": Reading(
         "share",
-        "part of their lives that the main threads were off the CPU, not queueing",
-        lambda c: c.signals.candidate.off_cpu_fraction,
+        "part of the main threads' lifetime off the CPU, not queueing",
+        lambda c: c.now.off_cpu_fraction,
     ),
-    "off-before": Reading("share", "off of the baseline", lambda c: c.signals.baseline.off_cpu_fraction),
+    "off-before": Reading("share", "off of the baseline", lambda c: c.before.off_cpu_fraction),
     "delivery": Reading(
-        "s",
-        "seconds in functions that deliver data from loaders",
-        lambda c: c.signals.candidate.delivery_s,
+        "s", "seconds in functions that deliver data from loaders", lambda c: c.now.delivery_s
     ),
-    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.signals.baseline.delivery_s),
+    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.before.delivery_s),
     "iterations.wait": Reading(
         "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)
     ),
@@ -792,11 +797,7 @@ READINGS: Mapping[str, Reading] = {
     "helpers.busy": Reading(
         "share",
         "CPU time of all other threads and processes over the wall",
-        lambda c: (
-            c.signals.candidate.rest_run_s / c.signals.candidate.wall_s
-            if c.signals.candidate.rest_run_s is not None and c.signals.candidate.wall_s
-            else None
-        ),
+        lambda c: c.now.rest_run_s / c.now.wall_s if c.now.rest_run_s is not None and c.now.wall_s else None,
     ),
     # Code, work, speed
     "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
@@ -814,7 +815,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "calls.differ": Reading(
         "bool",
-        "calls differ: by exact counts, or anywhere in their intervals",
+        "calls differ: by exact counts, or over their whole interval",
         lambda c: _same_calls(c) is False,
     ),
     "calls.undecided": Reading(
@@ -824,7 +825,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "calls.known": Reading(
         "share",
-        "part of the CPU time, or of what it gained, in functions whose calls are known well enough",
+        "part of the CPU time, or of its growth if smaller, in functions whose calls are known well enough",
         _calls_known,
     ),
     "calls.low": Reading(
@@ -839,12 +840,10 @@ READINGS: Mapping[str, Reading] = {
     "code.subject": Reading(
         "text", "the function whose code changed", lambda c: c.signals.table.shown(code_row(c))
     ),
-    "code.place": Reading("text", "its file and line", _code_place),
-    "revision": Reading(
-        "text", "revision of the candidate's source", lambda c: c.signals.candidate.revision or None
-    ),
+    "code.place": Reading("text", "file and line of code.subject", _code_place),
+    "revision": Reading("text", "revision of the candidate's source", lambda c: c.now.revision or None),
     "revision-before": Reading(
-        "text", "revision of the baseline's source", lambda c: c.signals.baseline.revision or None
+        "text", "revision of the baseline's source", lambda c: c.before.revision or None
     ),
     "code.source-known": Reading(
         "bool",
@@ -884,8 +883,12 @@ READINGS: Mapping[str, Reading] = {
     "function.part": Reading(
         "share", "part of all added time in function.subject", lambda c: c.signals.movement.top_part
     ),
-    "function.gain": Reading("share", "that function's added time, of the baseline's CPU time", _top_gain),
-    "function.apart": Reading("factor", "its change per call, over that of all functions", _top_apart),
+    "function.gain": Reading(
+        "share", "added time of function.subject, as a part of the baseline's CPU time", _top_gain
+    ),
+    "function.apart": Reading(
+        "factor", "change per call of function.subject over that of all functions", _top_apart
+    ),
     "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
     "function.native": Reading("bool", "function.subject is native", _top_native),
     "function.subject": Reading(
@@ -894,7 +897,7 @@ READINGS: Mapping[str, Reading] = {
         lambda c: c.signals.table.shown(c.signals.movement.top_row),
     ),
     "others.moved": Reading(
-        "factor", "cost per call of all functions, median, whichever way it moved", _others_apart
+        "factor", "median factor of the cost per call over all functions, up or down", _others_apart
     ),
     "per-call": Reading(
         "factor",
@@ -913,16 +916,18 @@ READINGS: Mapping[str, Reading] = {
     ),
     "yardstick.known": Reading(
         "bool",
-        "the slow-down of start-up's own work, which is the same on both sides, is known",
+        "the slow-down of the start-up work, which is the same on both sides, is known",
         lambda c: _yardstick(c) is not None,
         (more("yardstick.seconds", "yardstick.least"),),
     ),
     "yardstick.seconds": Reading(
-        "s", "start-up's own work, on the side with less of it", lambda c: min(_yardsticks(c))
+        "s", "start-up work on the side with less of it", lambda c: min(_yardsticks(c))
     ),
-    "yardstick.apart": Reading("factor", "cost per call over start-up's slow-down", _yardstick_apart),
+    "yardstick.apart": Reading(
+        "factor", "cost per call over the slow-down of the start-up work", _yardstick_apart
+    ),
     "spread": Reading(
-        "factor", "scatter over functions of the log of per-call", lambda c: c.signals.movement.spread
+        "factor", "scatter of ln of the cost per call over functions", lambda c: c.signals.movement.spread
     ),
     "machines.differ": Reading(
         "bool", "the CPUs' models or the instructions in use differ", _machines_differ
@@ -930,21 +935,19 @@ READINGS: Mapping[str, Reading] = {
     "instructions.differ": Reading(
         "bool",
         "variables select another instruction set",
-        lambda c: bool(other_instructions(c.signals.baseline, c.signals.candidate)),
+        lambda c: bool(other_instructions(c.before, c.now)),
     ),
     "machine.one": Reading(
-        "bool",
-        "both ran on one host, with the same instructions",
-        lambda c: one_machine(c.signals.baseline, c.signals.candidate),
+        "bool", "both ran on one host, with the same instructions", lambda c: one_machine(c.before, c.now)
     ),
     "machine.known": Reading(
         "bool",
         "both runs timed the same fixed work and know its scatter",
-        lambda c: any(one.measured for one in fixed_work(c.signals.baseline, c.signals.candidate)),
+        lambda c: any(one.measured for one in fixed_work(c.before, c.now)),
     ),
     "machine.part": Reading(
         "share",
-        "greatest part of the log of the slow-down that a piece of fixed work has too, beyond its scatter",
+        "part of ln of the slow-down that the most slowed fixed work shows too, beyond its scatter",
         _machine_part,
     ),
     "machine.same": Reading(
@@ -965,7 +968,7 @@ READINGS: Mapping[str, Reading] = {
     "input.larger": Reading(
         "bool",
         "more memory or more bytes read",
-        lambda c: bool(larger_inputs(c.signals.baseline, c.signals.candidate)),
+        lambda c: bool(larger_inputs(c.before, c.now)),
         (
             more("memory.growth", "input.larger"),
             more("memory.growth", "input.larger-throughout"),
@@ -976,27 +979,21 @@ READINGS: Mapping[str, Reading] = {
     ),
     "memory.growth": Reading(
         "factor",
-        "growth of the memory; the lower threshold is for several repeats, of which each needed more",
-        lambda c: _ratio(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
+        "growth of the memory; the lower threshold applies if each of several repeats needed more",
+        lambda c: _ratio(c.before.memory_bytes, c.now.memory_bytes),
     ),
     "memory.added": Reading(
-        "bytes",
-        "memory added in bytes",
-        lambda c: _growth(c.signals.baseline.memory_bytes, c.signals.candidate.memory_bytes),
+        "bytes", "added memory", lambda c: _growth(c.before.memory_bytes, c.now.memory_bytes)
     ),
     "read.growth": Reading(
-        "factor",
-        "growth of the bytes read",
-        lambda c: _ratio(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
+        "factor", "growth of the bytes read", lambda c: _ratio(c.before.read_bytes, c.now.read_bytes)
     ),
     "read.added": Reading(
-        "bytes",
-        "bytes read in addition",
-        lambda c: _growth(c.signals.baseline.read_bytes, c.signals.candidate.read_bytes),
+        "bytes", "additional bytes read", lambda c: _growth(c.before.read_bytes, c.now.read_bytes)
     ),
     "command.differs": Reading("bool", "the command lines differ", _command_differs),
     "cpu.part": Reading(
-        "share", "part of the log of the slow-down that is CPU time", lambda c: c.signals.cpu_part
+        "share", "part of ln of the slow-down that is CPU time", lambda c: c.signals.cpu_part
     ),
     # Rankings
     "order.moved": Reading(
@@ -1018,7 +1015,7 @@ READINGS: Mapping[str, Reading] = {
     "functions": Reading("bool", "there are functions", lambda c: len(c.signals.table) > 0),
     "repeats.noisier": Reading(
         "factor",
-        "mean over functions of ln of the ratio of scatters over repeats",
+        "mean over functions of ln of the ratio of their scatters over repeats",
         lambda c: c.signals.noisier,
     ),
     "repeats.known": Reading(
@@ -1034,8 +1031,10 @@ READINGS: Mapping[str, Reading] = {
             more("lumps.median", "lumps.ticks"),
         ),
     ),
-    "lumps.count": Reading("count", "slices that short functions lost", lambda c: c.signals.lumps.count),
-    "lumps.alike": Reading("share", "slices of about the median length", lambda c: c.signals.lumps.alike),
+    "lumps.count": Reading("count", "time slices that short functions lost", lambda c: c.signals.lumps.count),
+    "lumps.alike": Reading(
+        "share", "part of the lost slices near their median length", lambda c: c.signals.lumps.alike
+    ),
     "lumps.median": Reading("s", "median length of lost slices", lambda c: c.signals.lumps.median_s),
     "started.any": Reading(
         "bool",
@@ -1044,7 +1043,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "started.growth": Reading(
         "factor",
-        "processes or threads that were started, by the calls that start them",
+        "growth of the number of processes or threads started",
         _of_started(lambda found: found.growth),
     ),
     "started.processes": Reading("count", "processes started", _of_started(lambda found: found.processes[1])),
@@ -1057,7 +1056,7 @@ READINGS: Mapping[str, Reading] = {
     ),
     "waited.function": Reading(
         "text",
-        "the function that waits by design and added most",
+        "the function that waits by design and added most time",
         lambda c: c.signals.table.shown(waited_row(c)),
     ),
     "starved.holds": Reading(
@@ -1067,7 +1066,9 @@ READINGS: Mapping[str, Reading] = {
         (more("starved.probability", "starved.holds"),),
     ),
     "starved.probability": Reading(
-        "share", "weight of the signs of lost time slices", lambda c: c.signals.starved.probability
+        "share",
+        "probability of starvation by the signs of lost time slices",
+        lambda c: c.signals.starved.probability,
     ),
     "starved.one-function": Reading(
         "bool",
@@ -1081,7 +1082,9 @@ READINGS: Mapping[str, Reading] = {
         "bool", "the candidate is not faster", lambda c: c.signals.log_slowdown >= 0
     ),
     "no-change.strength": Reading(
-        "factor", "how near the totals are", lambda c: -abs(c.signals.log_slowdown)
+        "factor",
+        "how near the totals are to each other: the negative absolute ln of the slow-down",
+        lambda c: -abs(c.signals.log_slowdown),
     ),
     "time.log-slowdown": Reading("factor", "ln of the slow-down", lambda c: c.signals.log_slowdown),
 }

@@ -13,24 +13,16 @@ from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Bounded, Checked, Value
 
 
-class Sides(Protocol):
-    """The counters of baseline and candidate; for one run alone, those of the baseline are unknown."""
-
-    @property
-    def baseline(self) -> SideFacts:
-        """Counters of the baseline."""
-
-    @property
-    def candidate(self) -> SideFacts:
-        """Counters of the candidate, or of the one run."""
-
-
 class Judged(Protocol):
     """The input of evidence and advice, for a comparison and for one run alike."""
 
     @property
-    def signals(self) -> Sides:
-        """The measured signals."""
+    def before(self) -> SideFacts:
+        """Counters of the baseline; for one run alone, they are unknown."""
+
+    @property
+    def now(self) -> SideFacts:
+        """Counters of the candidate, or of the one run."""
 
     @property
     def account(self) -> Account:
@@ -63,6 +55,11 @@ class Reading:
     about: str
     of: Callable[..., Value]
     compares: tuple[Condition, ...] = ()
+
+    def value(self, case: object) -> Value:
+        """Return its value; NaN becomes ``None`` (unknown)."""
+        found = self.of(case)
+        return None if isinstance(found, float) and math.isnan(found) else found
 
 
 def more(reading: str, threshold: str) -> Condition:

@@ -34,19 +34,24 @@ class Threshold:
     provenance: str
 
 
+def _convention(id: str, value: float, unit: str, what: str) -> Threshold:
+    return Threshold(id, value, unit, f"{what} (convention)")
+
+
 #: The labelled runs of seven programs.
 _SEVEN = "439 runs of 7 programs on 2 cores"
 #: The programs of benchmarks/verdict.
 _BENCH = "benchmarks/verdict"
 _CLEAN = "95th percentile over 460 pairs of clean runs of 23 programs (benchmarks/verdict)"
 _NEIGHBOUR = (
-    "of what the baseline queued; 95th percentile of 102 pairs beside the same neighbour (benchmarks/verdict)"
+    "part of the baseline's queueing; 95th percentile of 102 pairs beside the same other program "
+    "(benchmarks/verdict)"
 )
 
 _TABLE = (
     # Lost time
     Threshold("time.noticed", 1.12, "factor", f"clean repeats reach it in one of ten pairs ({_SEVEN})"),
-    Threshold("time.slower", 1.15, "factor", "loss from which a cause is worth naming (convention)"),
+    _convention("time.slower", 1.15, "factor", "loss from which a cause is worth naming"),
     Threshold("time.not-faster", 1 / 1.12, "factor", "inverse of time.noticed"),
     Threshold(
         "time.drift",
@@ -54,7 +59,12 @@ _TABLE = (
         "factor",
         f"95th percentile of the ratio of totals of two clean runs ({_SEVEN})",
     ),
-    Threshold("time.drift-or-own", 1.0, "factor", "totals over what clean repeats, or these repeats, drift"),
+    Threshold(
+        "time.drift-or-own",
+        1.0,
+        "factor",
+        "ratio of the totals over the drift of clean repeats, or of these repeats",
+    ),
     Threshold(
         "time.sure-of-none", 1.2, "factor", f"one run a side: beyond it a clean pair is rare ({_BENCH})"
     ),
@@ -70,23 +80,22 @@ _TABLE = (
     ),
     Threshold("wait.some-growth", 0.05, "share", f"with wait.some ({_BENCH}, bursty)"),
     Threshold("throttled", 0.05, "share", f"350 of 350 throttled runs ({_SEVEN})"),
-    Threshold("steal", 0.1, "cores", "half of what one busy guest takes on one of two cores (convention)"),
-    Threshold("steal.growth", 0.05, "cores", "half of steal (convention)"),
-    Threshold("others", 0.25, "cores", f"134 of 134 pure cases ({_SEVEN})"),
+    _convention("steal", 0.1, "cores", "half of what one busy guest takes on one of two cores"),
+    _convention("steal.growth", 0.05, "cores", "half of steal"),
+    Threshold("others", 0.25, "cores", f"all 134 cases of this cause alone ({_SEVEN})"),
     Threshold("others.growth", 0.15, "cores", f"clean runs differ by up to 0.05 ({_SEVEN})"),
     Threshold(
         "others.alone", 0.4, "cores", f"no other side to compare with: clean runs stay below 0.3 ({_BENCH})"
     ),
-    Threshold("demand.self", 1.25, "factor", f"demand over CPUs; 134 of 134 pure cases ({_SEVEN})"),
     Threshold(
-        "threads.more",
-        1.25,
-        "factor",
-        "growth of threads per CPU that is another setting and not chance (convention)",
+        "demand.self", 1.25, "factor", f"demand over CPUs; all 134 cases of this cause alone ({_SEVEN})"
+    ),
+    _convention(
+        "threads.more", 1.25, "factor", "growth of threads per CPU that only another setting explains"
     ),
     # Parts of the lost time
     Threshold(
-        "queue.least", 0.1, "share", f"a benign neighbour makes a program queue too ({_BENCH}, clean pairs)"
+        "queue.least", 0.1, "share", f"beside harmless programs, a program queues too ({_BENCH}, clean pairs)"
     ),
     Threshold(
         "queue.least-helpers",
@@ -96,10 +105,7 @@ _TABLE = (
     ),
     Threshold("queue.much", 0.4, "share", f"with wait.some ({_BENCH}, bursty)"),
     Threshold(
-        "queue.much-known",
-        0.3,
-        "share",
-        f"the same where the one that took the CPUs is known ({_BENCH}, bursty)",
+        "queue.much-known", 0.3, "share", f"the same if it is known who took the CPUs ({_BENCH}, bursty)"
     ),
     Threshold("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
     Threshold(
@@ -117,7 +123,7 @@ _TABLE = (
     Threshold("part.iterations-growth", 0.15, "share", "half of part.iterations-wait"),
     # Code, work, speed
     Threshold(
-        "code.part", 0.35, "share", f"changed functions beside others that gained too ({_BENCH}, changed)"
+        "code.part", 0.35, "share", f"changed functions, if others gained time too ({_BENCH}, changed)"
     ),
     Threshold(
         "code.of-baseline",
@@ -125,12 +131,14 @@ _TABLE = (
         "share",
         f"share of time that moves between clean runs, 95th percentile ({_SEVEN})",
     ),
-    Threshold("one-function.part", 0.6, "share", f"regressions hold 0.60 to 0.85 of all gains ({_SEVEN})"),
+    Threshold(
+        "one-function.part", 0.6, "share", f"a slowed function has 0.60 to 0.85 of all added time ({_SEVEN})"
+    ),
     Threshold(
         "one-function.apart",
         noise.TOTAL_RATIO_P95,
         "factor",
-        "time.drift: its cost per call against all others'",
+        "time.drift, of its cost per call over that of all others",
     ),
     Threshold(
         "one-function.far",
@@ -139,7 +147,10 @@ _TABLE = (
         "plain profiles of 3 to 10 s: beyond it 21 of 22 pairs are changed code (shared corpus of 4 programs)",
     ),
     Threshold(
-        "others-same", noise.TOTAL_RATIO_P95, "factor", "time.drift: cost per call of all other functions"
+        "others-same",
+        noise.TOTAL_RATIO_P95,
+        "factor",
+        "time.drift, of the cost per call of all other functions",
     ),
     Threshold(
         "spread.clean",
@@ -156,7 +167,7 @@ _TABLE = (
     ),
     Threshold("work.fewer", 1 / 1.1, "factor", "inverse of work.calls"),
     Threshold(
-        "work.of-baseline", 0.05, "share", f"clean pairs stay below noise.work; above it with room ({_BENCH})"
+        "work.of-baseline", 0.05, "share", f"well above noise.work, below which clean pairs stay ({_BENCH})"
     ),
     Threshold("work.less-of-baseline", -0.05, "share", "the same with fewer calls"),
     Threshold(
@@ -166,48 +177,42 @@ _TABLE = (
         "calls.half-width",
         sampled_calls.HALF_WIDTH,
         "share",
-        "relative half-width of the 95 % interval of a ratio of calls up to which its estimate weighs times: "
-        "61 calls counted in bursts (1.96 / √61). Of a function with half of the CPU time an eighth of all is then "
-        "in the wrong one of work and speed: noise.speed",
+        (
+            "relative half-width of the 95 % interval of a ratio of calls up to which the estimate is used: "
+            "that of 61 calls counted in bursts (1.96 / √61). For a function with half of the CPU time, an "
+            "eighth of all time is then in the wrong bucket of work and speed, as much as noise.speed"
+        ),
     ),
     Threshold(
         "calls.known",
         0.8,
         "share",
-        "of the CPU time, and of what it gained, for a rule to say that the calls are the same: speed.all",
+        "part of the CPU time and of its growth from which a rule may say that calls are the same: speed.all",
     ),
     Threshold(
         "yardstick.scatter",
         1.35,
         "factor",
-        "of the one piece of work of older files, which says nothing of its scatter: 20 repeats beside busy "
-        "processes spread over 1.31",
+        (
+            "scatter of the fixed work in older files, which do not record it: 20 repeats beside busy "
+            "processes differed by up to 1.31"
+        ),
     ),
-    Threshold(
-        "machine.functions",
-        10,
-        "count",
-        "functions that show one factor: fewer may all have more to do (convention)",
+    _convention(
+        "machine.functions", 10, "count", "functions that show one factor: fewer may all have more to do"
     ),
-    Threshold(
-        "per-call.dearer",
-        noise.LEAST_LOSS,
-        "factor",
-        "loss.least: each call of a function costs more by so much",
-    ),
-    Threshold(
-        "yardstick.least", 0.01, "s", "start-up's own work from which its factor says something (convention)"
-    ),
+    Threshold("per-call.dearer", noise.LEAST_LOSS, "factor", "loss.least, of the cost of each call"),
+    _convention("yardstick.least", 0.01, "s", "start-up work from which its factor is meaningful"),
     Threshold(
         "input.larger", 1.08, "factor", "memory, or bytes read: repeats of one program differ by up to 1.063"
     ),
-    Threshold(
+    _convention(
         "input.larger-throughout",
         1.03,
         "factor",
-        "memory, where each of several repeats needed more than all of the other side (convention)",
+        "memory, if each of several repeats needed more than all of the other side",
     ),
-    Threshold("input.larger-bytes", 2e6, "bytes", "… and by at least so many (convention)"),
+    _convention("input.larger-bytes", 2e6, "bytes", "least growth of memory or bytes read"),
     Threshold("speed.part", 0.5, "share", "part.most"),
     Threshold("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),
     Threshold(
@@ -216,34 +221,29 @@ _TABLE = (
         "share",
         "most of either side's time is in functions that the other lacks (definition)",
     ),
-    Threshold(
+    _convention(
         "programs.another",
         0.9,
         "share",
-        "of a project's functions, by number and by time, that the other side lacks (convention)",
+        "part of a project's functions, by number and by time, that the other side lacks",
     ),
     Threshold("programs.threads", 0.1, "share", f"clean pairs stay below it ({_SEVEN})"),
     Threshold(
         "moved.tv",
         noise.TV_P99,
         "share",
-        f"99th percentile of time that sits elsewhere, clean pairs ({_SEVEN})",
+        f"99th percentile of the time that moves between functions in clean pairs ({_SEVEN})",
     ),
     Threshold("moved.tv95", noise.TV_P95, "share", f"95th percentile ({_SEVEN})"),
     # Plain profiles
-    Threshold("repeats.least", noise.MIN_RUNS_NOISE, "count", "two repeats have no spread to speak of"),
+    Threshold("repeats.least", noise.MIN_RUNS_NOISE, "count", "the spread of two repeats means little"),
     Threshold(
         "repeats.noisier",
         0.5,
         "factor",
         f"mean ln of the ratio of scatters: 1 of 282 clean pairs of five runs, 61 of 73 contended ({_BENCH})",
     ),
-    Threshold(
-        "repeats.sigmas",
-        3.0,
-        "factor",
-        "standard deviations beyond which repeats' totals differ (convention)",
-    ),
+    _convention("repeats.sigmas", 3.0, "factor", "standard deviations beyond which repeats' totals differ"),
     Threshold(
         "starved.holds",
         starvation_weights.ONE_RUN.threshold,
@@ -251,65 +251,61 @@ _TABLE = (
         "1.5 % of pairs without contention pass it, by weights learnt on other programs (benchmarks/verdict)",
     ),
     # One run alone
-    Threshold("alone.wall", 0.5, "s", "below it a run is mostly its own start (convention)"),
-    Threshold("alone.waits", 0.3, "share", "off the CPU; less is hardly waiting (convention)"),
+    _convention("alone.wall", 0.5, "s", "a shorter run is mostly start-up"),
+    _convention("alone.waits", 0.3, "share", "off the CPU; less is hardly waiting"),
     Threshold("alone.most", 0.5, "share", "most of the wall (definition)"),
     Threshold("alone.ranks", 0.3, "share", f"more ranks than CPUs ({_BENCH}, pipeline_mpi)"),
     Threshold("wait.twice", 0.3, "share", "twice wait.much"),
-    Threshold("alone.working", 0.5, "cores", "half of one worker (convention)"),
-    Threshold("workers.busy", 0.5, "share", "half of one worker, of the wall (convention)"),
+    _convention("alone.working", 0.5, "cores", "half of one worker"),
+    _convention("workers.busy", 0.5, "share", "half of one worker, as a part of the wall"),
     # Which finding is named, and with what confidence
-    Threshold(
+    _convention(
         "findings.about-equal",
         0.15,
         "share",
-        "share of the lost time × confidence: if closer than this, the order of rules decides (convention)",
+        "share of the lost time × confidence: if closer than this, the order of rules decides",
     ),
-    Threshold("confidence.named", 0.5, "share", "a finding stated lower is shown, not named (convention)"),
-    Threshold(
+    _convention(
+        "confidence.named", 0.5, "share", "a finding stated lower is shown, but not named as the cause"
+    ),
+    _convention(
         "confidence.shown",
         0.7,
         "share",
-        "a confidence doubted below it is not shown: the table was learnt without doubts (convention)",
+        "a confidence that doubts lower below this is not shown: it was learnt without doubts",
     ),
-    Threshold(
-        "confidence.together",
-        0.9,
+    _convention(
+        "confidence.together", 0.9, "share", "factor on the confidence of each of two causes at once"
+    ),
+    _convention(
+        "confidence.both-failed", 0.8, "share", "factor if both targets failed: how far they got is not known"
+    ),
+    _convention(
+        "confidence.python-differs", comparability.PYTHON, "share", "factor if the versions of Python differ"
+    ),
+    _convention(
+        "confidence.cpu-differs", comparability.CPU_MODEL, "share", "factor if the CPU models differ"
+    ),
+    _convention(
+        "confidence.host-differs",
+        comparability.HOST,
         "share",
-        "what two causes at once leave of the confidence in either (convention)",
-    ),
-    Threshold(
-        "confidence.both-failed",
-        0.8,
-        "share",
-        "how far two failed targets got is not known (convention)",
-    ),
-    Threshold("confidence.python-differs", comparability.PYTHON, "share", "another Python (convention)"),
-    Threshold(
-        "confidence.cpu-differs", comparability.CPU_MODEL, "share", "another model of CPU (convention)"
-    ),
-    Threshold(
-        "confidence.host-differs", comparability.HOST, "share", "another host of the same CPUs (convention)"
+        "factor if the hosts differ and the CPU models do not",
     ),
     Threshold("headline.same-time", 1.005, "factor", "ratio of two walls that reads as 1.00× (rounding)"),
-    Threshold(
+    _convention(
         "headline.same-rate",
         1.1,
         "factor",
-        "ratio of two walls over that of iteration rates, up to which a headline shows the rates (convention)",
+        "ratio of two walls over that of iteration rates, up to which a headline shows the rates",
     ),
-    Threshold("headline.no-loss", 1.05, "factor", "loss.least: below it nothing worth an alarm was lost"),
-    Threshold(
-        "headline.lacked-cpus",
-        0.3,
-        "share",
-        "wait.twice, on both sides: a run that lacked CPUs, whatever the other did",
-    ),
+    Threshold("headline.no-loss", 1.05, "factor", "loss.least: a smaller loss is no alarm"),
+    Threshold("headline.lacked-cpus", 0.3, "share", "wait.twice, on both sides"),
     # Noise of the account's buckets, one run a side: part of the baseline's wall
     Threshold("noise.startup", 0.037, "share", _CLEAN),
     Threshold("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
     Threshold("noise.code", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
-    Threshold("noise.speed", 0.12, "share", f"{_CLEAN}: 0.109; beside the same neighbour 0.141"),
+    Threshold("noise.speed", 0.12, "share", f"{_CLEAN}: 0.109; beside the same other program 0.141"),
     Threshold("noise.queue", 0.051, "share", _CLEAN),
     Threshold("noise.queue-again", 0.35, "share", _NEIGHBOUR),
     Threshold("noise.blocked", 0.012, "share", _CLEAN),
@@ -319,8 +315,13 @@ _TABLE = (
     Threshold("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
     Threshold("noise.gc", 0.01, "share", "as noise.work"),
     # Used in measuring: named as in profkit.measure or profkit.compare
-    Threshold("threads.work", side_facts.WORKS, "share", "of the wall: a thread that works (convention)"),
-    Threshold("functions.share", noise.MIN_SHARE, "share", "of self time: less is noise"),
+    _convention(
+        "threads.work",
+        side_facts.WORKS,
+        "share",
+        "part of the wall for which a working thread runs or queues",
+    ),
+    Threshold("functions.share", noise.MIN_SHARE, "share", "part of the self time; less is noise"),
     Threshold(
         "functions.seconds", noise.MIN_SECONDS, "s", "a context switch of an idle machine takes 1 to 4 ms"
     ),
@@ -328,136 +329,160 @@ _TABLE = (
         "functions.own-noise",
         noise.OWN_NOISE_SHARE,
         "share",
-        "of self time, from which leaving its own noise counts: none in 48 clean pairs of five runs (4 programs)",
+        (
+            "part of the self time from which a change beyond a function's own noise counts: none in 48 "
+            "clean pairs of five runs (4 programs)"
+        ),
     ),
-    Threshold(
+    _convention(
         "functions.sigmas",
         function_table.SIGMAS,
         "factor",
-        "standard deviations of repeats that are no noise (convention)",
+        "standard deviations of repeats beyond which a change is no noise",
     ),
-    Threshold(
+    _convention(
         "functions.less-of-defined",
         function_table.LESS_OF_DEFINED,
         "factor",
-        "less time of a function that both sides define on the side whose samples lack it (convention)",
+        "factor on a sampled side's unseen seconds for a function that it defines",
     ),
     Threshold(
         "functions.climb", noise.CLIMB_P99, "factor", "99th percentile over 360 clean pairs (4 programs)"
     ),
-    Threshold("order.distance95", noise.RBO_P95, "distance", f"of rankings, 95th percentile ({_SEVEN})"),
-    Threshold("order.distance99", noise.RBO_P99, "distance", f"of rankings, 99th percentile ({_SEVEN})"),
-    Threshold("order.depth", ranking.DEPTH, "count", "functions that enter the distance (convention)"),
+    Threshold(
+        "order.distance95",
+        noise.RBO_P95,
+        "distance",
+        f"95th percentile of the distance of two rankings ({_SEVEN})",
+    ),
+    Threshold(
+        "order.distance99",
+        noise.RBO_P99,
+        "distance",
+        f"99th percentile of the distance of two rankings ({_SEVEN})",
+    ),
+    _convention("order.depth", ranking.DEPTH, "count", "functions that enter the distance"),
     Threshold(
         "order.nearly-equal", noise.NEARLY_EQUAL, "share", "half of moved.tv95: equal functions change places"
     ),
-    Threshold("order.deviations", estimates.NORMAL, "factor", "half of a 95 % interval of a normal variable"),
-    Threshold("repeats.scatter", noise.MIN_SCATTER, "factor", "of ln of a time: clock and rounding"),
+    Threshold(
+        "order.deviations",
+        estimates.NORMAL,
+        "factor",
+        "half of the 95 % interval of a normal variable, in standard deviations",
+    ),
+    Threshold(
+        "repeats.scatter", noise.MIN_SCATTER, "factor", "least scatter of ln of a time: clock and rounding"
+    ),
     Threshold(
         "repeats.clean-scatter",
         noise.CLEAN_SCATTER,
         "factor",
         "the least of the medians of clean programs, 0.025 to 0.05",
     ),
-    Threshold("repeats.test", noise.MIN_RUNS_TEST, "count", "3 a side cannot go below p = 0.10"),
+    Threshold("repeats.test", noise.MIN_RUNS_TEST, "count", "with 3 runs a side, p cannot be below 0.10"),
     Threshold(
-        "loss.least", noise.LEAST_LOSS, "factor", f"of medians of repeats: none of 392 clean pairs ({_BENCH})"
+        "loss.least",
+        noise.LEAST_LOSS,
+        "factor",
+        f"ratio of the medians of repeats; none of 392 clean pairs reaches it ({_BENCH})",
     ),
     Threshold("loss.errors", noise.ERRORS_OF_LOSS, "factor", "standard errors, with loss.least"),
     Threshold("loss.p", noise.P_OF_LOSS, "share", "p-value of the rank-sum test, with loss.least"),
-    Threshold("calls.changed", sampled_calls.CALLS_CHANGED, "share", "of a function's calls: work.calls"),
     Threshold(
-        "calls.none-seen",
-        estimates.NONE_SEEN,
-        "count",
-        "the rule of three (Hanley and Lippman-Hand 1983)",
+        "calls.changed", sampled_calls.CALLS_CHANGED, "share", "change of a function's calls: work.calls"
+    ),
+    Threshold(
+        "calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"
     ),
     Threshold("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
-    Threshold(
+    _convention(
         "code.root",
         movement.ROOT_SHARE,
         "share",
-        "of the greatest cumulative time: all is below it (convention)",
+        "part of the greatest cumulative time from which all is below a function",
     ),
     Threshold(
         "code.below", origins.MOSTLY_BELOW, "share", "part.most: a function that is mostly changed code"
     ),
-    Threshold(
-        "code.others", origins.FEWEST_OTHERS, "count", "functions that show a common factor (convention)"
-    ),
+    _convention("code.others", origins.FEWEST_OTHERS, "count", "functions that show a common factor"),
     Threshold("code.alone", origins.ALONE, "share", "one-function.part, of the changed calls"),
-    Threshold(
+    _convention(
         "code.called-again",
         origins.CALLED_AGAIN,
         "count",
-        "calls of a function that others follow (convention)",
+        "calls on each side from which a function's loop counts as its code",
     ),
-    Threshold(
-        "code.folded", folded_functions.LEAST_PART, "share", "of a folded function's time (convention)"
+    _convention(
+        "code.folded",
+        folded_functions.LEAST_PART,
+        "share",
+        "part of a folded function's time from which its caller counts as changed too",
     ),
-    Threshold(
+    _convention(
         "waits.serves",
         waiting_rows.SERVES,
         "share",
-        "of a function's calls that come from what waits (convention)",
+        "part of a function's calls that come from waiting functions",
     ),
-    Threshold("waits.wraps", waiting_rows.WRAPS, "share", "part.most, of a function's time in what waits"),
     Threshold(
-        "iterations.least", iterations.MIN_ITERATIONS, "count", "a median of fewer means nothing (convention)"
+        "waits.wraps", waiting_rows.WRAPS, "share", "part.most, of a function's time in waiting functions"
     ),
+    _convention("iterations.least", iterations.MIN_ITERATIONS, "count", "a median of fewer means little"),
     Threshold(
         "iterations.warm-up", iterations.WARM_UP_FACTOR, "factor", f"repeats vary by up to 1.36× ({_SEVEN})"
     ),
-    Threshold("iterations.warm-up-most", iterations.WARM_UP_MOST, "share", "of all iterations (convention)"),
+    _convention("iterations.warm-up-most", iterations.WARM_UP_MOST, "share", "of all iterations"),
     Threshold(
         "signs.small",
         starvation_signs.SMALL[0],
         "s",
-        "self time in which a lump shows: below it is the clock's noise",
+        "least self time of a function that shows a lost slice: below it is the clock's noise",
     ),
-    Threshold("signs.not-small", starvation_signs.SMALL[1], "s", "… above it a lump is little (convention)"),
-    Threshold("signs.lump", starvation_signs.LUMP_S, "s", "a time slice is longer (convention)"),
-    Threshold(
+    _convention(
+        "signs.not-small",
+        starvation_signs.SMALL[1],
+        "s",
+        "most self time of such a function: a slice is small against more",
+    ),
+    _convention("signs.lump", starvation_signs.LUMP_S, "s", "least lost time; a time slice is longer"),
+    _convention(
         "signs.lump-part",
         starvation_signs.LUMP_PART,
         "share",
-        "… and that of what the function took (convention)",
+        "the same, as a part of the function's usual time",
     ),
-    Threshold(
-        "lumps.like",
-        starvation_signs.LIKE,
-        "share",
-        "of the median: slices so near to it are alike (convention)",
+    _convention(
+        "lumps.like", starvation_signs.LIKE, "share", "part of the median within which slices are alike"
     ),
-    Threshold("lumps.fewest", 3, "count", "slices that show whether they are alike (convention)"),
+    _convention("lumps.fewest", 3, "count", "fewest slices that show whether they are alike"),
     Threshold(
         "lumps.alike",
         0.6,
         "share",
-        "of the lost slices: at most 0.54 beside busy neighbours, at least 0.6 under quotas and stop signals "
-        f"({_BENCH} and the shared corpus of 4 programs)",
+        (
+            "part of the lost slices: at most 0.54 beside busy programs, at least 0.6 under quotas and stop "
+            "signals ({_BENCH} and the shared corpus of 4 programs)"
+        ),
     ),
-    Threshold("lumps.ticks", 8e-3, "s", "two timer ticks at 250 Hz, which neighbours take, too"),
-    Threshold(
-        "lumps.of-quota",
-        0.025,
-        "s",
-        "a quarter of the period of a quota, which is 100 ms by default (convention)",
+    Threshold("lumps.ticks", 8e-3, "s", "two timer ticks at 250 Hz: other programs take such slices too"),
+    _convention(
+        "lumps.of-quota", 0.025, "s", "a quarter of the period of a quota, which is 100 ms by default"
     ),
-    Threshold("lumps.period", 0.09, "s", "nine tenths of it: the program runs in the rest (convention)"),
-    Threshold(
-        "signs.fewest", starvation_signs.FEWEST, "count", "functions that show a distribution (convention)"
+    _convention("lumps.period", 0.09, "s", "nine tenths of that period: the program runs in the rest"),
+    _convention(
+        "signs.fewest", starvation_signs.FEWEST, "count", "fewest functions that show a distribution"
     ),
-    Threshold("signs.large", starvation_signs.LARGE, "share", "of self time: a large function (convention)"),
-    Threshold(
+    _convention(
+        "signs.large", starvation_signs.LARGE, "share", "part of the self time from which a function is large"
+    ),
+    _convention(
         "signs.scatter",
         starvation_signs.SCATTER_SHARE,
         "share",
-        "of self time: its scatter is looked at (convention)",
+        "part of the self time from which a function's scatter counts",
     ),
-    Threshold(
-        "signs.bound", starvation_signs.MOST_LOG, "factor", "of ln of a ratio: more adds nothing (convention)"
-    ),
+    _convention("signs.bound", starvation_signs.MOST_LOG, "factor", "limit on ln of a ratio"),
     Threshold("signs.depth", starvation_signs.DEPTH, "count", "order.depth"),
 )
 

@@ -238,7 +238,7 @@ def test_tiers_in_words(tiers: tuple[Any, ...], said: str | None) -> None:
 
 
 def test_json_of_a_run() -> None:
-    found = show_object(build.sampled_run())
+    found = show_object(build.sampled_run(), judged=build.UNJUDGED)
     (process,) = found["processes"]
     assert process["tiers"] == [{"kind": "exact", "begin_s": 0.0}, {"kind": "sampled", "begin_s": 0.031}]
     assert process["effect"] == {"seconds": 0.9, "interval": [0.7, 1.2]}
@@ -249,7 +249,7 @@ def test_json_of_a_run() -> None:
         ("<method 'acquire' of '_thread.lock' objects>", "unknown", None, "exact"),
     ):
         assert [rows[name][key] for key in ("ncalls_kind", "ncalls_interval", "tottime_kind")] == expected
-    exact = show_object(build.captured_run())["functions"]
+    exact = show_object(build.captured_run(), judged=build.UNJUDGED)["functions"]
     assert {row["ncalls_kind"] for row in exact} == {"exact"}
 
 
@@ -307,7 +307,9 @@ def test_the_page_says_what_is_exact() -> None:
         "console.log(JSON.stringify(functions.names.map((name, row) => [name, functions.after.calls(row)])))"
     )
     run = build.sampled_run()
-    text = html.render(replace(show_document(run), figures=run_figures(run, "tottime")))
+    text = html.render(
+        replace(show_document(run, judged=build.UNJUDGED), figures=run_figures(run, "tottime"))
+    )
     data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     page = f"globalThis.document = {{ getElementById: () => ({{ textContent: {json.dumps(data)} }}) }};"
     found = dict(json.loads(finished(["node", "-e", page + script + said], check=True).stdout))

@@ -20,6 +20,7 @@ from profkit.model import Process, Profile, RangeCalls, Run, Thread
 from profkit.report.jsondoc import show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
+from tests import report_builders as build
 from tests.builders import Row
 from tests.builders import profile as build_profile
 from tests.records import record, table
@@ -197,17 +198,17 @@ def test_a_field_that_is_none(path: Path, field: object) -> None:
 
 def test_both_reports_say_it() -> None:
     run = run_of(Thread(profile(), range_calls=calls_of()))
-    text = render(show_document(run))
+    text = render(show_document(run, judged=build.UNJUDGED))
     section = text.split("### Functions inside NVTX ranges")[1]
     first = next(line for line in section.splitlines() if "step" in line)
     for shown in ("train", "layer", "77.4 %"):
         assert shown in first
-    result = show_object(run)
+    result = show_object(run, judged=build.UNJUDGED)
     jsonschema.validate(result, json.loads((SCHEMAS / "show-2.json").read_text(encoding="utf-8")))
     step = next(row for row in result["ranges"] if row["name"] == "step {n}")
     assert [(o["name"], o["count"]) for o in step["opened_by"]] == [("train", 2)]
     assert [f["tottime"] for f in step["functions"]] == [6.0, 1.25, 0.5]
-    cut = show_object(run, limit=2)["ranges"][0]
+    cut = show_object(run, limit=2, judged=build.UNJUDGED)["ranges"][0]
     assert (cut["functions_total"], len(cut["functions"])) == (3, 2)
-    untraced = show_object(run_of(Thread(profile())))["ranges"][0]
+    untraced = show_object(run_of(Thread(profile())), judged=build.UNJUDGED)["ranges"][0]
     assert (untraced["opened_by"], untraced["functions"]) == (None, None)

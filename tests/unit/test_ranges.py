@@ -23,6 +23,7 @@ from profkit.report.jsondoc import diff_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from profkit.verdict.diagnosis import diagnose as diff
+from tests import report_builders as build
 from tests.builders import Told, ranges
 from tests.shared import words_of
 
@@ -188,7 +189,7 @@ def test_show_for_people() -> None:
     leaky = ranges_of(
         [("step", 0.0, 1.0, -1), ("load", 0.0, 0.5, 0), ("left", 1.0, None, -1), ("", 2.0, 3.0, -1)]
     )
-    text = render(show_document(run_with(leaky, steps(name="epoch"))))
+    text = render(show_document(run_with(leaky, steps(name="epoch")), judged=build.UNJUDGED))
     section = text[text.index("NVTX ranges") :]
     for shown in ("(no name)", "load", "50.0 %", "3 ends had no beginning", "began but never ended"):
         assert shown in section

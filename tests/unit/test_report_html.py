@@ -174,7 +174,7 @@ def picture(diff: Diff) -> str:
     return svg.render(replace(diff_document(diff), figures=diff_figures(diff, run, run)))
 
 
-def picture_of_run(hostile: bool, judged: RunVerdict | None = None) -> str:
+def picture_of_run(hostile: bool, judged: RunVerdict = build.UNJUDGED) -> str:
     run = build.hostile_run() if hostile else build.captured_run()
     document = show_document(run, judged=judged)
     return svg.render(replace(document, figures=run_figures(run, "tottime")))

@@ -51,15 +51,14 @@ def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
 
 @pytest.mark.parametrize("name", ["foreign_run", "captured_run", "hostile_run"])
 @pytest.mark.parametrize(
-    "judged", [None, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()]
+    "judged", [build.UNJUDGED, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()]
 )
 @pytest.mark.parametrize("explain", [False, True])
-def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain: bool) -> None:
+def test_a_run_follows_its_schema(name: str, judged: RunVerdict, explain: bool) -> None:
     value = strict(dumps(show_object(getattr(build, name)(), judged=judged, explain=explain)))
     check(value, "show-2.json")
-    assert (value["verdict"] is None) == (judged is None or judged.verdict is None)
-    assert (value["account"] is None) == (judged is None)
-    assert ("checks" in value) == (explain and judged is not None)
+    assert (value["verdict"] is None) == (judged.verdict is None)
+    assert ("checks" in value) == explain
 
 
 def test_a_diff_says_what_was_measured() -> None:
@@ -75,7 +74,7 @@ def test_a_diff_says_what_was_measured() -> None:
 
 
 def test_a_run_is_summed_over_its_threads() -> None:
-    value = strict(dumps(show_object(build.captured_run())))
+    value = strict(dumps(show_object(build.captured_run(), judged=build.UNJUDGED)))
     solve = value["functions"][0]
     assert (solve["name"], solve["ncalls"], solve["path"]) == ("solve", 80, "numpy/linalg/_linalg.py")
     assert solve["tottime"] == pytest.approx(2 * 2.9391)
@@ -91,7 +90,7 @@ def test_windows_are_listed_with_their_times() -> None:
     run = build.captured_run()
     windows = tuple(Window(f"epoch {i}" if i else "", 2.0 * i, 2.0 * i + 1.5, i != 1) for i in range(3))
     run = replace(run, manifest=replace(run.manifest, wall_s=3.0, whole_s=12.4, windows=windows))
-    value = strict(dumps(show_object(run, limit=2)))
+    value = strict(dumps(show_object(run, limit=2, judged=build.UNJUDGED)))
     check(value, "show-2.json")
     assert value["windows"] == [
         {"name": "", "begin_s": 0.0, "end_s": 1.5, "captured": True},
@@ -99,7 +98,7 @@ def test_windows_are_listed_with_their_times() -> None:
     ]
     assert value["windows_total"] == 3
     assert (value["manifest"]["wall_s"], value["manifest"]["whole_s"]) == (3.0, 12.4)
-    assert len(strict(dumps(show_object(run, limit=0)))["windows"]) == 3
+    assert len(strict(dumps(show_object(run, limit=0, judged=build.UNJUDGED)))["windows"]) == 3
 
 
 def test_the_schema_knows_every_cause_rung_and_root() -> None:

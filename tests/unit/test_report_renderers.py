@@ -32,9 +32,9 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
     "diff-several": lambda: diff_document(build.several_causes(), 20),
     "diff-unmatched": lambda: diff_document(build.unmatched(), 20),
     "diff-unfinished": lambda: diff_document(build.unfinished(), 20),
-    "show-foreign": lambda: show_document(build.foreign_run()),
-    "show-captured": lambda: show_document(build.captured_run(), by="cumtime"),
-    "show-sampled": lambda: show_document(build.sampled_run()),
+    "show-foreign": lambda: show_document(build.foreign_run(), judged=build.UNJUDGED),
+    "show-captured": lambda: show_document(build.captured_run(), by="cumtime", judged=build.UNJUDGED),
+    "show-sampled": lambda: show_document(build.sampled_run(), judged=build.UNJUDGED),
     "show-verdict": lambda: show_document(build.captured_run(), judged=build.alone()),
 }
 HOSTILE: dict[str, Callable[[], Document]] = {
@@ -183,7 +183,7 @@ def test_empty_sides_render() -> None:
     assert "No function that both sides have" in terminal.render(diff_document(empty))
     assert markdown.render(diff_document(empty))
     run = build.foreign_run()
-    assert "no function" in terminal.render(show_document(replace(run, processes=())))
+    assert "no function" in terminal.render(show_document(replace(run, processes=()), judged=build.UNJUDGED))
 
 
 def test_skipped_files_and_warnings_are_shown() -> None:
@@ -234,7 +234,9 @@ def test_waiting_does_not_stand_among_the_work(name: str, work: str) -> None:
 
 def test_open_calls_are_those_of_processes_that_were_ended() -> None:
     def told(run: Run) -> bool:
-        return "Calls that had not returned" in [section.title for section in show_document(run).sections]
+        return "Calls that had not returned" in [
+            section.title for section in show_document(run, judged=build.UNJUDGED).sections
+        ]
 
     run = build.captured_run()
     first, killed = run.processes
@@ -254,7 +256,9 @@ def test_the_stack_of_a_killed_program_stands_before_its_workers() -> None:
         calls = tuple(OpenCall(at, s) for at, s in enumerate(seconds))
         return replace(killed, role=role, threads=(replace(thread, open_calls=calls),))
 
-    document = show_document(replace(run, processes=(ended("worker", 9.0, 8.0), ended("main", 1.0, 7.0))))
+    document = show_document(
+        replace(run, processes=(ended("worker", 9.0, 8.0), ended("main", 1.0, 7.0))), judged=build.UNJUDGED
+    )
     (section,) = (s for s in document.sections if s.title == "Calls that had not returned")
     (table,) = section.blocks
     assert [row.cells[1] for row in table.rows] == [7.0, 1.0, 9.0, 8.0]
@@ -293,7 +297,9 @@ def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
     again = terminal.render(document, height=24)
     assert again.startswith(once)
     assert again.splitlines()[len(once.splitlines()) :][1] == head
-    assert terminal.render(show_document(build.foreign_run()), height=3).startswith("file")
+    assert terminal.render(show_document(build.foreign_run(), judged=build.UNJUDGED), height=3).startswith(
+        "file"
+    )
 
 
 def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:

@@ -258,7 +258,8 @@ def entered_by_name() -> set[str]:
     """Thresholds whose number stands in `profkit.measure`, which compares with it."""
     return {
         str(node.args[0].value)
-        for node in calls(sources()["thresholds.py"], "Threshold")
+        for maker in ("Threshold", "_convention")
+        for node in calls(sources()["thresholds.py"], maker)
         if isinstance(node.args[0], ast.Constant)
         and any(isinstance(part, ast.Attribute) for part in ast.walk(node.args[1]))
     }

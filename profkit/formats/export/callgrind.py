@@ -35,7 +35,7 @@ def callgrind_profile(run: Run, profile: Profile) -> Export:
 
 
 def _chunks(run: Run, profile: Profile) -> Iterator[bytes]:
-    command = " ".join(run.manifest.command) if run.manifest is not None else ""
+    command = " ".join(run.command)
     yield _HEAD.format(command=f"cmd: {_line(command)}\n" if command else "").encode()
     places = [place_of(profile, row) for row in range(len(profile))]
     same = Counter((name, file) for name, file, _ in places)

@@ -27,10 +27,10 @@ from profkit.formats.export.timeline import (
     tracks,
 )
 from profkit.model import Process, Ranges, Run
+from profkit.model.arrays import Ints
 from profkit.model.bounds import EXACT
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 
-Ints = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.object_]
 
 #: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
@@ -67,7 +67,7 @@ def chrome_trace(run: Run) -> Export:
         )
     base = min(begins)
     left_out = []
-    if any(len(thread.profile) for process in run.processes for thread in process.threads):
+    if any(map(len, run.profiles)):
         left_out.append("function times are sums without a place in time (see them with --to speedscope)")
     return Export(_chunks(run, _lanes(run, offsets, base), machine - base, base), tuple(left_out))
 

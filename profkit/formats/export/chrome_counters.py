@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.formats.export.timeline import as_json, microseconds
 from profkit.model import Series, ThreadSamples
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from profkit.model.arrays import Floats, Ints
 
 #: Cumulative columns: the counter's name, and the unit of its rate.
 _RATES = {

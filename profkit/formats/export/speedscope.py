@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.errors import FormatError
 from profkit.formats.export.stack_tree import contexts_of, place_of
@@ -25,9 +24,8 @@ from profkit.formats.export.timeline import (
     tracks,
 )
 from profkit.model import Process, Ranges, Run, Thread
+from profkit.model.arrays import Ints
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
-
-Ints = npt.NDArray[np.int64]
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 #: Suffix of the name of a range that never ended; it is drawn to the end of its track.

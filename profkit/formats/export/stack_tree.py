@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Paths, Profile, Run, Thread
+from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.estimates import estimates_of
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 #: Frames above a function, for the parts of its self time in which it did not run.
 QUEUED, OFF_CPU = "[queued for a CPU]", "[off the CPU]"
@@ -79,10 +76,10 @@ def _part(column: Floats | None, most: Floats) -> Floats:
     return np.zeros(len(most)) if column is None else np.minimum(np.nan_to_num(column), most)
 
 
-def exact_calls(profile: Profile) -> npt.NDArray[np.bool_]:
+def exact_calls(profile: Profile) -> Bools:
     """Return which functions have an exact number of calls."""
     limits = estimates_of(profile)
-    exact: npt.NDArray[np.bool_] = limits["calls_low"] == limits["calls_high"]
+    exact: Bools = limits["calls_low"] == limits["calls_high"]
     return exact
 
 
@@ -98,17 +95,16 @@ def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
 
 def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bool = False) -> Iterator[str]:
     """Yield what of a run is lost in a file of sums or stacks; the arguments say what the format holds."""
-    profiles = [thread.profile for process in run.processes for thread in process.threads]
-    unsure = sum(int((~exact_calls(profile)).sum()) for profile in profiles)
+    unsure = sum(int((~exact_calls(profile)).sum()) for profile in run.profiles)
     if calls and unsure:
         yield f"calls of {unsure:,} functions, which are estimated or not known (see --to csv)"
-    sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in profiles)
+    sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in run.profiles)
     if sampled:
         yield f"the error of the self times of {sampled:,} functions, estimated from samples (see --to csv)"
     flat = any(t.paths is None and len(t.profile) for process in run.processes for t in process.threads)
     if stacks and flat:
         yield "who called whom: only sums are known, not stacks (see --to callgrind)"
-    if not waiting and any(profile.wait is not None for profile in profiles):
+    if not waiting and any(profile.wait is not None for profile in run.profiles):
         yield "how long functions queued for a CPU or were off-CPU (see --to pprof)"
     if any(process.ranges is not None and len(process.ranges) for process in run.processes):
         yield "NVTX ranges (see --to perfetto)"

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.model import Process, Ranges, Run
+from profkit.model.arrays import Ints
 from profkit.model.surrogates import spelled_out
-
-Ints = npt.NDArray[np.int64]
 
 #: Rows whose text is in memory at once; a few hundred bytes each.
 CHUNK_ROWS = 1 << 16
@@ -61,7 +59,7 @@ def to_unix_ns(run: Run) -> tuple[list[int], int]:
     of the wall clock.
     """
     manifest = run.manifest
-    home = manifest.host.name if manifest is not None else ""
+    home = run.host.name if run.host is not None else ""
     hosts = [process.host.name if process.host is not None else home for process in run.processes]
     known: dict[str, int] = {}
     for host, process in zip(hosts, run.processes, strict=True):

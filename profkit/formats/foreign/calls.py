@@ -7,13 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.formats.foreign.stacks import DEEPEST, Frame, Stack, profile_of
 from profkit.model import Edges, Profile, ProfileError, Ranges
+from profkit.model.arrays import Floats
 from profkit.model.ranges import PUSHED
-
-Floats = npt.NDArray[np.float64]
 
 #: Begin, end and frame of a call, in any time unit.
 Call: TypeAlias = tuple[float, float, Frame]

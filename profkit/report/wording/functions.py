@@ -7,7 +7,6 @@ import math
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, UNCALLED, UNSEEN
 from profkit.identity.readable_names import readable_name
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import FunctionKey
 from profkit.model.estimates import call_kind
 from profkit.report import units
@@ -74,7 +73,7 @@ def moved_text(table: DiffTable, row: int) -> str:
         moved = f"stays #{after}"
     else:
         moved = f"{'rose' if after < before else 'fell'} from #{before} to #{after}"
-    said = ["waits by design"] if is_wait(table.name[row], table.keys[row].root) else []
+    said = ["waits by design"] if table.waits(row) else []
     same = table.same_source[row]
     if same is not None:
         said.append("same source" if same else "source changed")

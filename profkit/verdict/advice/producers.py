@@ -54,7 +54,7 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
             found.append(advice)
     found.sort(key=lambda one: -one.predicted_gain_s if math.isfinite(one.predicted_gain_s) else 0.0)
     if any(map(can_be_tried, found)):
-        files = (case.signals.baseline.file, case.signals.candidate.file)
+        files = (case.before.file, case.now.file)
         found.append(Advice("verify", ("profkit", "verify"), files=tuple(file for file in files if file)))
     return tuple(found)
 
@@ -71,7 +71,7 @@ def can_be_tried(advice: Advice) -> bool:
 
 def _limit_threads(case: Judged, lost: float) -> Found:
     """Cut what asks for too much, as shown by the inventory, or by the number of processes."""
-    side = case.signals.candidate
+    side = case.now
     yield from _limits(case, lost)
     if side.available_cpus and _pools_unknown(side):
         each = max(1, int(side.available_cpus // max(1, side.processes)))
@@ -89,7 +89,7 @@ def _pools_unknown(side: SideFacts) -> bool:
 
 def _limits(case: Judged, lost: float) -> Found:
     """Return advice on sizes that the inventory shows to be too large, where cutting them pays."""
-    side = case.signals.candidate
+    side = case.now
     most = tuple(
         math.inf
         if side.wall_s is None or (least := _least_wall(case, side.available_cpus, spins=spins)) is None
@@ -105,7 +105,7 @@ def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | Non
 
     Threads that wait for each other spin: only a baseline shows how much of their CPU time was work.
     """
-    spent = [side.own_run_s for side in (case.signals.baseline, case.signals.candidate)]
+    spent = [side.own_run_s for side in (case.before, case.now)]
     known = [seconds for seconds in spent if seconds is not None]
     if not cpus or (spins and len(known) < 2) or not known:
         return None
@@ -117,7 +117,7 @@ def _worth_it(advice: Advice, side: SideFacts) -> bool:
 
 
 def _more_cpus(case: Judged, lost: float) -> Found:
-    side = case.signals.candidate
+    side = case.now
     free = _free_to_take(case)
     numbers = {"cpus": side.available_cpus, "machine": free}
     least = _least_wall(case, free, spins=False)
@@ -133,18 +133,18 @@ def _more_cpus(case: Judged, lost: float) -> Found:
 
 def _free_to_take(case: Judged) -> int:
     """Return the machine's CPUs if the run was bound to fewer and the others are free, else 0."""
-    side = case.signals.candidate
+    side = case.now
     found = side.inventory
     batch = any(name.startswith(_BATCH) for name in side.environment)
     if not found.affinity or not found.cpus or found.ranks or len(found.hosts) != 1 or batch:
         return 0
-    most = max(found.cpus, case.signals.baseline.inventory.affinity or 0)
+    most = max(found.cpus, case.before.inventory.affinity or 0)
     taken = found.affinity + (side.others_cores or 0.0) + (side.steal_cores or 0.0)
     return most if taken < most - 0.5 and not found.quota_cpus else 0
 
 
 def _contention(case: Judged, lost: float) -> Found:
-    side = case.signals.candidate
+    side = case.now
     if case.read("contention.kind") == "self-oversubscription":
         found = [*_limit_threads(case, lost), *_more_cpus(case, lost)]
         yield from found
@@ -164,7 +164,7 @@ def _contention(case: Judged, lost: float) -> Found:
 
 
 def _raise_quota(case: Judged, lost: float) -> Found:
-    side = case.signals.candidate
+    side = case.now
     for advice in _limits(case, lost):
         yield replace(advice, kind="within-quota") if advice.kind == "limit-threads" else advice
     if side.available_cpus and _pools_unknown(side):
@@ -216,11 +216,9 @@ def _not_the_code(case: Judged, lost: float) -> Found:
 
 def _same_settings(case: Case, lost: float) -> Found:
     """Run the candidate's command with the baseline's variables, where they differ."""
-    before, after = (
-        set_by_hand(side.environment) for side in (case.signals.baseline, case.signals.candidate)
-    )
+    before, after = (set_by_hand(side.environment) for side in (case.before, case.now))
     differing = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    command = case.signals.candidate.command
+    command = case.now.command
     if differing and command:
         unset = [word for name in differing if name not in before for word in ("-u", name)]
         argv = ("env", *unset, *command) if unset else command
@@ -237,7 +235,7 @@ def _run_sides(kind: str, wanted: Callable[[SideFacts, int], bool]) -> Callable[
     """Make a producer that runs the commands of some sides again, by their facts and exit statuses."""
 
     def producer(case: Case, lost: float) -> Found:
-        sides = (case.signals.baseline, case.signals.candidate)
+        sides = (case.before, case.now)
         for name, side, status in zip(("baseline", "candidate"), sides, case.signals.exits, strict=True):
             if wanted(side, status):
                 yield Advice(kind, side.command, subject=name)
@@ -249,8 +247,8 @@ def _git_log(case: Case, lost: float) -> Found:
     """Show the file's changes in git between the revisions of both sides, or uncommitted changes."""
     row = code_row(case)
     table = case.signals.table
-    before, after = (side.revision.split(" ") for side in (case.signals.baseline, case.signals.candidate))
-    captured = case.signals.candidate.command
+    before, after = (side.revision.split(" ") for side in (case.before, case.now))
+    captured = case.now.command
     if row < 0 or not table.keys[row].path or (captured and not after[0]):
         return  # the candidate ran outside a repository
     if not before[0] or not after[0]:
@@ -279,12 +277,12 @@ def _await(case: Judged, lost: float) -> Found:
                 numbers={"what": most.what},
             )
             return
-    yield Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=(case.signals.candidate.file,))
+    yield Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=(case.now.file,))
 
 
 def _start_once(case: Judged, lost: float) -> Found:
     """Start workers once; name an import that the program could do without."""
-    packages = case.signals.candidate.worker_packages
+    packages = case.now.worker_packages
     others = [package for package in packages if package not in sys.stdlib_module_names]
     yield Advice("start-once", subject=others[0] if others else "", cures="startup")
 
@@ -315,9 +313,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "git-log": _git_log,
     "compare-inputs": lambda case, lost: (Advice("compare-inputs"),),
     "lscpu": _lscpu,
-    "show-workers": lambda case, lost: (
-        Advice("show-workers", ("profkit", "show"), files=(case.signals.candidate.file,)),
-    ),
+    "show-workers": lambda case, lost: (Advice("show-workers", ("profkit", "show"), files=(case.now.file,)),),
     "await": _await,
     "release-gil": _release_gil,
     "start-once": _start_once,

@@ -8,7 +8,7 @@ from profkit.verdict.rules.contention import PERIODIC, WAITED
 OFF_CPU = Rule(
     id="off-cpu",
     cause="blocked",
-    about="most of the loss is I/O, locks, sleep, or a process that was stopped",
+    about="most of the lost time is I/O, locks, sleep or a stopped process",
     bucket="blocked",
     requires=("pair.counters",),
     unless=("loading",),
@@ -32,8 +32,8 @@ WAITS = Rule(
     id="waits",
     cause="blocked",
     about=(
-        "without counters: the loss is in functions that wait by design, in a program that started neither "
-        "processes nor threads that it could wait for"
+        "without counters: most of the lost time is in functions that wait by design, and the program "
+        "started no process or thread that it could wait for"
     ),
     bucket="blocked",
     requires=("pair.plain",),
@@ -63,8 +63,10 @@ STOPPED = Rule(
 STOPPED_ALONE = Rule(
     id="stopped",
     cause="blocked",
-    about="the whole process stalled for long, but not for lack of a CPU: stopped by a signal, frozen with "
-    "its container, or with the machine",
+    about=(
+        "the whole process was stopped for long, but not for lack of a CPU: by a signal, or with its "
+        "container or machine"
+    ),
     bucket="blocked",
     requires=("pair.counters",),
     conditions=(more("wall", "alone.wall"), more("account.stopped", "alone.waits")),

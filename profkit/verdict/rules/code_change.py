@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, less, more, no, yes
 CHANGED_SOURCE = Rule(
     id="changed-source",
     cause="code-change",
-    about="functions whose source changed, with their callees, make up a good part of the loss",
+    about="functions whose source changed, and their callees, make up a large part of the lost time",
     bucket="code",
     conditions=(
         yes("code.source-known"),
@@ -24,7 +24,7 @@ CHANGED_SOURCE = Rule(
 CALLS_PER_CALL = Rule(
     id="calls-per-call",
     cause="code-change",
-    about="sources are not known, and one function that runs repeatedly calls others more often each time",
+    about="sources are not known, and one function calls others more often each time it runs",
     bucket="code",
     conditions=(
         no("code.source-known"),
@@ -44,7 +44,7 @@ CALLS_PER_CALL = Rule(
 ONE_FUNCTION = Rule(
     id="one-function",
     cause="code-change",
-    about="only one Python function, whose source is not known, got slower per call",
+    about="one Python function got slower per call, no other did, and its source is not known",
     bucket="code",
     unless=("changed-source",),
     conditions=(

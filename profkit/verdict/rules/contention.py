@@ -49,7 +49,10 @@ _SETTINGS = (
 THROTTLING = Rule(
     id="throttling",
     cause="contention",
-    about="the cgroup's CPU quota stopped the candidate; evaluated before queueing, because it shows as queueing too",
+    about=(
+        "the cgroup's CPU quota stopped the candidate; evaluated before run-queue-wait, since throttled time "
+        "counts as queueing too"
+    ),
     bucket="queue",
     kind="kind.quota",
     conditions=(
@@ -66,7 +69,10 @@ THROTTLING = Rule(
 RUN_QUEUE_WAIT = Rule(
     id="run-queue-wait",
     cause="contention",
-    about="the candidate queued for CPUs where the baseline did not; demand and other load show why",
+    about=(
+        "the candidate queued for CPUs longer than the baseline; its demand and the CPU use of other "
+        "programs show why"
+    ),
     bucket="queue",
     kind="contention.kind",
     requires=("pair.counters",),
@@ -131,8 +137,9 @@ SHARED_HARDWARE = Rule(
     id="shared-hardware",
     cause="contention",
     about=(
-        "the same calls of the same source cost more on one machine, over most functions and without queueing, while "
-        "other programs ran that did not run during the baseline: they share caches, memory, cores and clock"
+        "on one machine, the same calls of the same source took more CPU time in most functions, without "
+        "queueing, while programs ran that did not run during the baseline: all share caches, memory, cores "
+        "and clock"
     ),
     bucket="speed",
     kind="kind.hardware",
@@ -190,8 +197,8 @@ MORE_STARTED = Rule(
     id="more-started",
     cause="contention",
     about=(
-        "without counters: the candidate started more processes or threads, does the same work, and what it lost is "
-        "in functions that wait for them"
+        "without counters: the candidate started more processes or threads for the same work, and most of "
+        "the lost time is in functions that wait for them"
     ),
     bucket="loading",
     kind="kind.itself",
@@ -213,7 +220,7 @@ MORE_STARTED = Rule(
 QUOTA_LUMPS = Rule(
     id="quota-lumps",
     cause="contention",
-    about="without counters: the candidate stalled repeatedly, for as long as a CPU quota makes it wait",
+    about="without counters: the candidate stalled repeatedly, each time for as long as a CPU quota stops a program",
     bucket="speed",
     kind="kind.quota",
     requires=("pair.plain",),
@@ -232,7 +239,7 @@ QUOTA_LUMPS = Rule(
 STARVED_REPEATS = Rule(
     id="starved-repeats",
     cause="contention",
-    about="without counters, several runs a side: the candidate's repeats scatter more",
+    about="without counters, several runs a side: times of functions scatter more over the candidate's repeats",
     bucket="speed",
     requires=("pair.plain", "repeats.known"),
     unless=("changed-source", "calls-per-call"),
@@ -246,7 +253,10 @@ STARVED_REPEATS = Rule(
 STARVED = Rule(
     id="starved",
     cause="contention",
-    about="without counters, one run a side: signs of lost time slices, weighted as learnt on labelled runs",
+    about=(
+        "without counters, one run a side: there are signs of lost time slices, whose weights were learnt "
+        "from labelled runs"
+    ),
     bucket="speed",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call"),

@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, more
 GIL = Rule(
     id="gil",
     cause="interpreter-lock",
-    about="most of the loss is waiting for the interpreter's lock, while functions of other threads held it",
+    about="most of the lost time is waiting for the interpreter's lock while functions of other threads held it",
     bucket="gil",
     requires=("pair.counters",),
     conditions=(
@@ -24,7 +24,7 @@ GIL = Rule(
 GIL_ALONE = Rule(
     id="gil",
     cause="interpreter-lock",
-    about="the path waited for the interpreter's lock for a large part of the wall",
+    about="the critical path waited for the interpreter's lock for a large part of the wall",
     bucket="gil",
     requires=("pair.counters",),
     conditions=(

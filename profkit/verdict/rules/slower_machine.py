@@ -11,8 +11,8 @@ SLOWER_CPU = Rule(
     id="slower-cpu",
     cause="slower-machine",
     about=(
-        "the same calls take longer, and so did fixed work; in files without it, the CPU model differs; or "
-        "libraries use another instruction set"
+        "the same calls take longer, and so does the fixed work; or, in files without fixed work, the CPU "
+        "models differ; or libraries use another instruction set"
     ),
     bucket="speed",
     requires=("pair.counters",),
@@ -47,7 +47,7 @@ SLOWER_CPU = Rule(
 ONE_FACTOR = Rule(
     id="one-factor",
     cause="slower-machine",
-    about="without fixed work in the files: every function takes the same factor more CPU time",
+    about="in files without fixed work: the CPU time of every function grew by the same factor",
     bucket="speed",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "shared-hardware"),

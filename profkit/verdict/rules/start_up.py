@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, more
 WORKER_IMPORTS = Rule(
     id="worker-imports",
     cause="start-up",
-    about="most of the loss is worker processes importing modules",
+    about="most of the lost time is imports of modules in worker processes",
     bucket="startup",
     requires=("pair.counters",),
     conditions=(

@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, less, more, no, yes
 CALL_COUNTS = Rule(
     id="call-counts",
     cause="workload-change",
-    about="functions where the time is spent are called more or less often, by callers of unchanged code",
+    about="the functions that take most of the time are called more or less often, and their callers did not change",
     bucket="work",
     alternatives=(
         (
@@ -34,8 +34,8 @@ OTHER_FUNCTION = Rule(
     id="other-function",
     cause="workload-change",
     about=(
-        "a function that the baseline defines but did not call makes up most of the lost time, and no source "
-        "differs: an option, a setting or the data selects it"
+        "most of the lost time is in a function that the baseline defines but did not call; no source "
+        "differs, so an option, a setting or the data selects it"
     ),
     bucket="work",
     unless=("changed-source", "call-counts"),
@@ -56,7 +56,10 @@ OTHER_FUNCTION = Rule(
 LARGER_INPUT = Rule(
     id="larger-input",
     cause="workload-change",
-    about="the same calls take longer on the same kind of CPU, and something shows that the input grew",
+    about=(
+        "the same calls take longer on the same CPU model, and memory, bytes read or the command line show a "
+        "larger input"
+    ),
     bucket="speed",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait"),
@@ -100,8 +103,8 @@ MORE_PER_CALL = Rule(
     id="more-per-call",
     cause="workload-change",
     about=(
-        "the same calls of the same source take longer on one machine, whose CPU was as fast as before: there is "
-        "more to do in each, though nothing else shows it"
+        "the same calls of the same source take longer on one machine whose CPU was as fast as before, so "
+        "each call does more work, although nothing else shows it"
     ),
     bucket="speed",
     requires=("pair.counters",),
@@ -128,8 +131,8 @@ MORE_TO_DO = Rule(
     id="more-to-do",
     cause="workload-change",
     about=(
-        "a side was sampled, and its calls are not known: the same source takes longer on one machine, whose CPU was "
-        "as fast as before, so there is more to do, in more calls or in each"
+        "the calls of a sampled side are not known; the same source takes longer on one machine whose CPU "
+        "was as fast as before, so there is more work, in more calls or in each call"
     ),
     bucket="speed",
     requires=("pair.counters",),
