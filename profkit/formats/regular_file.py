@@ -30,7 +30,11 @@ def open_regular(path: str | os.PathLike[str], *, buffering: int = -1) -> Binary
         fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except ValueError:  # a NUL, or a character outside the system's encoding
         raise NotRegularError("has an invalid name") from None
-    file = open(fd, "rb", buffering=buffering)  # noqa: SIM115 - the caller's
+    try:
+        file = open(fd, "rb", buffering=buffering)  # noqa: SIM115 - the caller's
+    except OSError:  # a directory
+        os.close(fd)
+        raise
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         file.close()
         raise NotRegularError("is not a regular file")

@@ -115,6 +115,7 @@ def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
     assert value == [(run.machine.busy_s,)]
     ranges = asked(fleet, "SELECT name, sum(count) AS n FROM ranges WHERE job = 'mpi_train' GROUP BY 1")
     assert ("forward", max(count for _, count in ranges)) in ranges
+    assert asked(fleet, "SELECT count(wait_s) > 0 FROM ranges WHERE job = 'mpi_train'") == [(True,)]
 
 
 def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: Capture) -> None:

@@ -93,8 +93,9 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
-    one_holds_most = verdict.cause == "code-change" or not {"function.part", "uncalled.part"}.isdisjoint(
-        verdict.numbers
+    one_holds_most = verdict.cause != "inconclusive" and (
+        verdict.cause == "code-change"
+        or not {"function.part", "uncalled.part"}.isdisjoint(verdict.numbers)
     )
     return (
         f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline
@@ -256,11 +257,11 @@ def _undecided(p: _Parts) -> str:
             f"{_stood_still(p)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
             "short period."
         )
-    if n.get("native.subject"):
+    if n.get("function.subject"):
         return (
-            f"{display_name(str(n['native.subject']))} alone got slower per call "
-            f"({p.factor('native.apart')} the factor of all functions) and makes up "
-            f"{p.share('native.part')} of the added time. It is native: more threads than CPUs, more data "
+            f"{display_name(str(n['function.subject']))} alone got slower per call "
+            f"({p.factor('function.apart')} the factor of all functions) and makes up "
+            f"{p.share('function.part')} of the added time. It is native: more threads than CPUs, more data "
             "or another build of its library look alike in a plain profile."
         )
     if n.get("reordered"):
