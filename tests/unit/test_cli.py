@@ -13,7 +13,6 @@ import pty
 import re
 import shlex
 import shutil
-
 import subprocess
 import sys
 import time
@@ -471,8 +470,6 @@ def test_a_reader_says_on_a_terminal_what_it_does(text: str, said: tuple[str, ..
         assert f"profkit: {title}: " in shown
     # It is gone when the command has ended.
     assert not any(line.startswith(f"profkit: {title}: ") for line in screen(shown) for title in said)
-
-
 
 
 def test_a_closed_pipe_is_quiet_and_keeps_the_answer(profiles: Path) -> None:
