@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,49 +22,10 @@ from profkit.capture.record_types import Record
 from profkit.capture.watched import WatchedThread
 from profkit.model import Host, Machine, Notice, Process, Profile, Thread
 from tests import records
-from tests.records import launch, sampled
+from tests.records import SECOND, launch, sampled, seen, thread
 from tests.requirements import imported
 
 HERE = Host(name="here", cpus=4)
-SECOND = 10**9
-
-
-def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...] = (1.0,)) -> dict[str, Any]:
-    rows = array("q")
-    for nth, at in enumerate(times, 1):
-        part = nth / len(times)
-        rows.extend((int(at * SECOND), int(run_s * part * SECOND), int(wait_s * part * SECOND)))
-    return {
-        "tid": tid,
-        "name": f"t{tid}",
-        "run_ns": int(run_s * SECOND),
-        "wait_ns": int(wait_s * SECOND),
-        "timeslices": 3,
-        "user_s": run_s,
-        "system_s": 0.0,
-        "voluntary": 5,
-        "involuntary": 2,
-        "rows": rows.tobytes(),
-    }
-
-
-def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {
-        "pid": pid,
-        "ns_pid": pid,
-        "parent": 1,
-        "born": 77,
-        "command": ["program", str(pid)],
-        "cpu_s": sum(t["run_ns"] for t in threads) / SECOND,
-        "first_ns": SECOND,
-        "last_ns": 9 * SECOND,
-        "gone_ns": 0,
-        "peak_threads": len(threads),
-        "alive": False,
-        "folded": [0, 0, 0],
-        "threads": list(threads),
-        **fields,
-    }
 
 
 def record(pid: int, state: str = "exited", begin: float = 0.0, end: float = 10.0, **fields: Any) -> Record:
