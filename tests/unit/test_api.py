@@ -217,14 +217,6 @@ def test_reports_are_masked_unless_asked_otherwise(ranks: profkit.Run, contended
         assert len(result.report("terminal", explain=True)) > len(result.report("terminal"))
 
 
-def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
-    path = tmp_path / "run.md"
-    shutil.copy(CLEAN, path)
-    before = path.read_bytes()
-    with pytest.raises(UsageError, match="is a profile that is read here") as error:
-        profkit.read(path).save(path)
-    assert error.value.parameter == "output"
-    assert path.read_bytes() == before
 
 
 read, diff = profkit.read, profkit.diff

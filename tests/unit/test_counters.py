@@ -196,42 +196,26 @@ def test_peaks_survive_the_thinning() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_tree, "MOST_ROWS", 16)
-    pid = os.spawnlp(
-        os.P_NOWAIT, "bash", "bash", "-c", "sleep 30 & sleep 30 & read -r line < /dev/zero; wait"
-    )
-    deadline = time.monotonic() + 20
-    while not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bash") and time.monotonic() < deadline:
-        time.sleep(0.01)  # between fork and exec it is this test
-    tree = ProcessTree(pid, "NO=SUCH")
-    try:
-        while tree.counts()[0] < 3 and time.monotonic() < deadline:
-            tree.read()
-            time.sleep(0.02)
-        assert tree.counts() == (3, 3)
-        # Bash is busy: a reading is a row whenever it has run since the last, and there is room for sixteen.
-        while tree.thinned == 0 and time.monotonic() < deadline:
-            time.sleep(0.002)
-            tree.read()
-        record = {r["pid"]: r for r in tree.as_records()}[pid]
-        assert record["command"][0] == "bash"
-        assert tree.thinned > 0
-        assert len(record["threads"][0]["rows"]) // 24 <= 17
-        for child in [r["pid"] for r in tree.as_records() if r["pid"] != pid]:
-            os.kill(child, 9)
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        tree.read(final=True)
-        by_pid = {r["pid"]: r for r in tree.as_records()}
-        assert not by_pid[pid]["alive"]
-        assert by_pid[pid]["threads"][0]["run_ns"] > 0
-        pid = 0
-    finally:
-        if pid:  # it computes for ever
-            for child in [r["pid"] for r in tree.as_records()]:
-                with contextlib.suppress(OSError):
-                    os.kill(child, 9)
-            os.waitpid(pid, 0)
-        tree.close()
+    script = "import subprocess\nsubprocess.Popen(['sleep', '30'])\nwhile True:\n    pass"
+    tree, deadline = None, time.monotonic() + 20
+    with subprocess.Popen([sys.executable, "-c", script], start_new_session=True) as busy:
+        try:
+            tree = ProcessTree(busy.pid, "NO=SUCH")
+            # A reading is a row whenever it has run since the last, and there is room for sixteen.
+            while (tree.counts() != (2, 2) or not tree.thinned) and time.monotonic() < deadline:
+                time.sleep(0.002)
+                tree.read()
+            found = {one["pid"]: one for one in tree.as_records()}
+            assert (tree.counts(), tree.thinned > 0) == ((2, 2), True)
+            assert found[busy.pid]["command"][0] == sys.executable
+            assert len(found[busy.pid]["threads"][0]["rows"]) // 24 <= 17
+        finally:
+            os.killpg(busy.pid, 9)
+    tree.read(final=True)
+    (ended,) = (one for one in tree.as_records() if one["pid"] == busy.pid)
+    assert not ended["alive"]
+    assert ended["threads"][0]["run_ns"] > 0
+    tree.close()
 
 
 #: Its child executes the words behind it when a line comes in; it does not wait for its child.
