@@ -124,45 +124,6 @@ def test_a_mean_of_runs_with_and_without_counters_keeps_what_imports_took() -> N
     assert Composition.mean([counted, bare]).wall_s == pytest.approx(6.0)
 
 
-def test_a_thread_alone() -> None:
-    found = composed(
-        reading(row(MAIN=5.0, LOCK=3.0, POLL=1.0), row(LOCK=3.0, MAIN=1.0), row(MAIN=0.5), startup=0.25)
-    )
-    assert seconds(found.run) == {MAIN: 3.5}
-    assert seconds(found.waits) == {POLL: 1.0}
-    assert seconds(found.blocked) == {MAIN: 1.0, LOCK: 3.0}
-    assert seconds(found.queued) == {MAIN: 0.5}
-    assert (found.queue_s, found.startup_s, found.loading_s, found.imbalance_s) == (0.5, 0.25, 0.0, 0.0)
-    assert found.own_run_s == 4.5
-    assert found.counters
-
-
-def test_queueing_workers_queue_on_the_path() -> None:
-    found = composed(reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=2.0), helpers_queue=6.0))
-    assert seconds(found.run) == {MAIN: 1.0, JOB: 1.0}
-    assert (found.queue_s, found.helpers_queue_s) == (3.0, 3.0)
-
-
-def test_what_workers_do_not_fill_is_loading_or_blocked() -> None:
-    waits = (row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0))
-    blocked = composed(reading(*waits, helpers=row(JOB=1.0)))
-    assert seconds(blocked.run) == {MAIN: 1.0, JOB: 1.0}
-    assert seconds(blocked.blocked) == {LOCK: 3.0}
-    # Of 2.5 s in which it waited for what they hand over, they worked for one.
-    loading = composed(reading(*waits, helpers=row(JOB=1.0), delivery=2.5))
-    assert loading.loading_s == 1.5
-    assert seconds(loading.delivering) == {LOCK: 1.5}
-    assert seconds(loading.blocked) == {LOCK: 1.5}
-
-
-def test_other_ranks_are_waited_for_whether_they_spin_or_sleep() -> None:
-    found = composed(reading(row(MAIN=1.0, REDUCE=3.0), row(REDUCE=1.0), helpers=row(JOB=1.0, REDUCE=2.0)))
-    assert found.imbalance_s == 3.0
-    assert seconds(found.waiting_for_ranks) == {REDUCE: 3.0}
-    # Nobody waited for other threads, and what ranks spun elsewhere is no work.
-    assert seconds(found.run) == {MAIN: 1.0}
-
-
 def test_without_a_tracer_functions_that_wait_for_longer_than_the_thread_did_spin() -> None:
     """Counters of the thread, and self times of its functions."""
     known = {"run_s": 5.0, "queue_s": 0.0, "life_s": 6.0, "wall_s": 6.0}
