@@ -149,6 +149,25 @@ def test_a_wait_status_is_the_targets_alone() -> None:
     assert unfinished == Ending("ended", False)
 
 
+def test_a_target_in_a_namespace_of_its_own_is_found_by_its_number_there() -> None:
+    (target,) = of_records(record(1, 0, 10), processes=(seen(10, ns_pid=1),))
+    assert target.state == "killed"
+
+
+def test_an_image_without_a_last_record_was_replaced_by_the_next() -> None:
+    first, second = of_records(record(11, 0, 10), record(11, 11.5, 15, "exited"))
+    assert (first, second) == (Ending("replaced", False, 1.5), Ending("exited", True))
+
+
+def test_seen_to_end_by_the_sampler_of_another_day() -> None:
+    """A spool that is merged on another machine: whether a process runs there is not known, what was seen is."""
+    gone, other = of_records(
+        record(11, 0, 10), record(12, 0, 10), processes=(seen(11, 12), seen(12)), alive=None
+    )
+    assert (gone.state, gone.lost_s) == ("ended", 2.0)
+    assert (other.state, other.lost_s) == ("unknown", None)
+
+
 def test_what_an_agent_left_belongs_to_the_image_that_ran_then() -> None:
     images = [record(11, 0, 5, "replaced"), record(11, 6, 10), record(11, 14, 15, "exited")]
     found = of_records(*images, left=(LeftEnd("h", 11, "exited", errno.EFBIG, 12.0, 2.5),))
