@@ -15,7 +15,7 @@ from profkit.model import Profile
 from tests.interpreters import interpreter
 
 SCRIPT = """
-import argparse, collections, dataclasses, json, logging, re, tempfile, string
+import argparse, collections, dataclasses, json, logging, re, string
 
 @dataclasses.dataclass
 class Point:
@@ -32,13 +32,11 @@ def table(n):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--n", type=int, default=3)
-    args = parser.parse_args([])
     for n in range(50):
-        table(args.n + n)
+        table(parser.parse_args([]).n + n)
     re.compile(r"(a|b)+[0-9]{2,3}x*")
     json.loads(json.dumps({"a": [1, 2, 3]}, indent=1))
-    [Point(i) for i in range(5)]
-    Line()
+    [Point(i) for i in range(5)], Line()
     collections.namedtuple("N", "a b")
     string.Template("$a").substitute(a=1)
     logging.getLogger("x").debug("y")

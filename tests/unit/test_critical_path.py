@@ -116,6 +116,14 @@ def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:
     assert seconds(found.off_by[WAITS.index("disk")]) == {DOT: 3.0}
 
 
+def test_collections_and_imports_of_workers_are_parts_of_their_own() -> None:
+    of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
+    parts = {"collected": row(MAIN=0.5, JOB=9.0), "helpers_imports": row(JOB=2.0)}
+    found = composed(replace(of, own_waits=kinds(), helpers_waits=kinds(), **parts))
+    assert seconds(found.run) == {MAIN: 1.5, JOB: 1.0, DOT: 1.0}
+    assert (seconds(found.collected), seconds(found.imports)) == ({MAIN: 0.5}, {JOB: 2.0})
+
+
 def test_a_mean_of_runs_with_and_without_counters_keeps_what_imports_took() -> None:
     of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=4.0))
     counted = composed(replace(of, helpers_imports=row(JOB=2.0)))
