@@ -68,7 +68,6 @@ class TestSamples:
         assert_adds_up(account_of(as_plain(a.runs[0]), as_plain(b.runs[0])))
         assert_adds_up(account_of(as_plain(a.runs[0]), b))
 
-
     @pytest.mark.parametrize("name", sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.prof")))
     def test_one_run_is_made_up_of_its_wall(self, name: str) -> None:
         run = load_side(SAMPLES / name).runs[0]

@@ -217,8 +217,6 @@ def test_reports_are_masked_unless_asked_otherwise(ranks: profkit.Run, contended
         assert len(result.report("terminal", explain=True)) > len(result.report("terminal"))
 
 
-
-
 read, diff = profkit.read, profkit.diff
 
 
