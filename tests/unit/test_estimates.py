@@ -24,6 +24,7 @@ from profkit.formats import load_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import write_run
 from profkit.model import Effect, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
+from profkit.model.estimates import call_kind, time_kind
 from profkit.model.merge import merge_profiles
 from profkit.model.profile import ESTIMATES
 from profkit.report import html, terminal
@@ -60,6 +61,11 @@ def known_of(found: Profile) -> dict[str, Known]:
 
 
 SAMPLED = profile([7, 1200, 0], [(7, 7, 0, 0.0), (1100.5, 1350, 40, 0.3), (NAN, NAN, 3, 0.5)])
+
+
+def test_what_a_row_is() -> None:
+    assert [call_kind(*pair) for pair in ((3, 3), (2, 4), (NAN, NAN))] == ["exact", "estimated", "unknown"]
+    assert [time_kind(*pair) for pair in ((0, 0.0), (5, 0.1), (0, 0.1))] == ["exact", "sampled", "sampled"]
 
 
 @pytest.mark.parametrize(
