@@ -277,9 +277,9 @@ def test_hundred_thousand_functions_align_quickly() -> None:
         return profile([Row(file, line, f"func_{i % 997}_{i}", 1, 0.1) for file, line, i in places])
 
     a, b = side("/home/a/proj"), side("/scratch/b/proj2")
-    start = time.perf_counter()
+    start = time.process_time()  # the same however busy the machine is
     found = align(a, b)
     # A quarter of a second on the machine this was written on; the bound catches a loop over pairs, not noise.
-    assert time.perf_counter() - start < 3.0
+    assert time.process_time() - start < 3.0
     assert len(found.baseline) == 100_000
     assert (found.baseline == found.candidate).all()

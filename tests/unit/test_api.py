@@ -217,6 +217,14 @@ def test_reports_are_masked_unless_asked_otherwise(ranks: profkit.Run, contended
         assert len(result.report("terminal", explain=True)) > len(result.report("terminal"))
 
 
+def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
+    path = Path(shutil.copy(CLEAN, tmp_path / "run.md"))
+    with pytest.raises(UsageError, match="is a profile that is read here") as error:
+        profkit.read(path).save(path)
+    assert error.value.parameter == "output"
+    assert path.read_bytes() == CLEAN.read_bytes()
+
+
 read, diff = profkit.read, profkit.diff
 
 

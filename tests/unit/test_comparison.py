@@ -143,6 +143,15 @@ def test_what_stood_still_is_in_no_share_and_in_no_rank() -> None:
     assert found.account.bucket("blocked").parts[0].name == "read"
 
 
+def test_keys_name_no_home_directory() -> None:
+    a = profile([Row("/home/jo/proj/a.py", 1, "f", 1, 1.0), Row("/home/jo/proj/b.py", 1, "g", 1, 1.0)])
+    b = profile([Row("/srv/w/a.py", 1, "f", 1, 1.0), Row("/srv/w/c/d.py", 1, "h", 1, 1.0)])
+    keys = {k.qualname: k for k in diff(foreign(a), foreign(b)).table.keys}
+    assert keys["f"] == ("project", "a.py", "f")
+    assert keys["g"] == ("project", "b.py", "g")
+    assert not any("jo" in k.path for k in keys.values())
+
+
 def test_comprehensions_fold_across_versions_and_say_so() -> None:
     def side(version: int, *rows: Row) -> Profile:
         shared = [Row(f"/usr/lib/python3.{version}/os.py", 5, "walk"), Row("m.py", 1, "f", 1, 1.0)]

@@ -316,6 +316,7 @@ BAD_MEMBERS: dict[str, dict[str, bytes | None]] = {
     "column lies": {"functions/tottime.npy": npy(np.zeros(20)).replace(b"(20,)", b"(19,)")},
     "column cut": {"functions/tottime.npy": npy(np.zeros(20))[:-1]},
     "column no array": {"functions/tottime.npy": b"\x93NUMPY"},
+    "time not a number": {"functions/tottime.npy": npy(np.full(20, np.nan))},
     "time infinite": {"functions/tottime.npy": npy(np.full(20, np.inf))},
     "name outside": {"functions/name.npy": npy(np.full(20, 99, np.int32))},
     "offsets descending": {"string_offsets.npy": npy(np.array([0, 5, 2]))},
