@@ -14,6 +14,8 @@ from profkit.capture import records
 from profkit.capture.agent import record_file, settings
 from profkit.capture.record_types import TABLES, Codes, Launch, Record, Sampled, ThreadTable, rows
 
+SECOND = 10**9
+
 #: File, line, name and qualified name of the functions that a record has unless a test says otherwise.
 CODES = (
     ("/lib/a.py", 1, "outer", "outer"),
@@ -124,3 +126,43 @@ def sampled(
             "quota_cpus": None,
         }
     return records.decode_samples(samples_bytes(processes, root=root, machine=machine))
+
+
+def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...] = (1.0,)) -> dict[str, Any]:
+    """Return what the sampler saw of a thread that ran and queued evenly up to these seconds."""
+    rows = array("q")
+    for nth, at in enumerate(times, 1):
+        part = nth / len(times)
+        rows.extend((int(at * SECOND), int(run_s * part * SECOND), int(wait_s * part * SECOND)))
+    return {
+        "tid": tid,
+        "name": f"t{tid}",
+        "run_ns": int(run_s * SECOND),
+        "wait_ns": int(wait_s * SECOND),
+        "timeslices": 3,
+        "user_s": run_s,
+        "system_s": 0.0,
+        "voluntary": 5,
+        "involuntary": 2,
+        "rows": rows.tobytes(),
+    }
+
+
+def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return what the sampler saw of a process with these threads."""
+    return {
+        "pid": pid,
+        "ns_pid": pid,
+        "parent": 1,
+        "born": 77,
+        "command": ["program", str(pid)],
+        "cpu_s": sum(t["run_ns"] for t in threads) / SECOND,
+        "first_ns": SECOND,
+        "last_ns": 9 * SECOND,
+        "gone_ns": 0,
+        "peak_threads": len(threads),
+        "alive": False,
+        "folded": [0, 0, 0],
+        "threads": list(threads),
+        **fields,
+    }

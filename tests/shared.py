@@ -61,6 +61,15 @@ def exit_code(*words: object) -> int:
     return int(ended.value.code or 0)
 
 
+def refused(capsys: Capture, *words: object) -> str:
+    """Run a command that exits with 2 and prints one line, on the error stream alone; return that line."""
+    capsys.readouterr()
+    assert exit_code(*words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), err[-1:]) == ("", 1, "\n"), err
+    return str(err)
+
+
 def check_schema(value: object, name: str) -> None:
     """Check a JSON value against a schema of docs/schema."""
     import jsonschema

@@ -175,6 +175,16 @@ PAIRED: dict[str, tuple[list[Row], list[Row], dict[int, tuple[int, str]]]] = {
         ],
         {0: (0, "same-source")},
     ),
+    "qualified names": (
+        [Row("m.py", 10, "f", qualname="A.f"), Row("m.py", 20, "f", qualname="B.f")],
+        [Row("m.py", 10, "f", qualname="B.f"), Row("m.py", 20, "f", qualname="A.f")],
+        {0: (1, "rooted"), 1: (0, "rooted")},
+    ),
+    "qualified names of one side alone": (
+        [Row("m.py", 10, "f", qualname="A.f"), Row("m.py", 20, "f", qualname="B.f")],
+        [Row("m.py", 11, "f"), Row("m.py", 21, "f")],
+        {0: (0, "rooted"), 1: (1, "rooted")},
+    ),
     "copies of a module by their raw paths": (COPIES, COPIES[::-1], {i: (2 - i, "exact") for i in range(3)}),
 }
 
@@ -185,14 +195,6 @@ def test_which_function_is_which(name: str) -> None:
     found = align(profile(a), profile(b))
     check_covers(found, len(a), len(b))
     assert pairs(found) == expected
-
-
-def test_qualified_names_are_used_only_where_both_sides_have_them() -> None:
-    known = [Row("m.py", 10, "f", qualname="A.f"), Row("m.py", 20, "f", qualname="B.f")]
-    swapped = [Row("m.py", 10, "f", qualname="B.f"), Row("m.py", 20, "f", qualname="A.f")]
-    plain = [Row("m.py", 11, "f"), Row("m.py", 21, "f")]
-    assert {x: y for x, (y, _) in pairs(align(profile(known), profile(swapped))).items()} == {0: 1, 1: 0}
-    assert {x: y for x, (y, _) in pairs(align(profile(known), profile(plain))).items()} == {0: 0, 1: 1}
 
 
 def test_recorded_roots_match_a_foreign_file_without_any() -> None:
@@ -248,8 +250,6 @@ def test_folding_is_asked_for_across_versions_only() -> None:
     assert needs_folding(old, new)
     assert needs_folding(new, old)
     assert not needs_folding(old, under("10"))
-    function = Row("m.py", 1, "f")
-    assert needs_folding(profile([function, comprehension]), profile([function]))
 
 
 def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() -> None:
@@ -260,28 +260,26 @@ def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() ->
         Row("m.py", 3, "<listcomp>", 12_000, 0.8, qualname=f"{inner}.<locals>.<listcomp>"),
     ]
     mixed = [Row("m.py", 2, "load", 60, 0.1), Row("m.py", 3, "<listcomp>", 12_000, 0.8)]
-    assert needs_folding(profile(told), profile(mixed))
-    assert needs_folding(profile(mixed), profile(told))
-    assert not needs_folding(profile(told), profile(told))
-    assert not needs_folding(profile(mixed), profile(mixed))
-    assert not needs_folding(profile(told[:2]), profile([mixed[0], replace(mixed[1], ncalls=60)]))
+    for a, b, needed in (
+        (told, mixed, True),
+        (mixed, told, True),
+        (told, told, False),
+        (mixed, mixed, False),
+        (told[:2], [mixed[0], replace(mixed[1], ncalls=60)], False),
+    ):
+        assert needs_folding(profile(a), profile(b)) is needed
     assert fold_comprehensions(profile(told))[0].ncalls.tolist() == [60]
 
 
 def test_hundred_thousand_functions_align_quickly() -> None:
     def side(home: str) -> Profile:
-        return profile(
-            [
-                Row(f"{home}/pkg{i % 50}/mod{i % 4000}.py", 10 + i // 4000, f"func_{i % 997}_{i}", 1, 0.1)
-                for i in range(100_000)
-            ]
-        )
+        places = ((f"{home}/pkg{i % 50}/mod{i % 4000}.py", 10 + i // 4000, i) for i in range(100_000))
+        return profile([Row(file, line, f"func_{i % 997}_{i}", 1, 0.1) for file, line, i in places])
 
     a, b = side("/home/a/proj"), side("/scratch/b/proj2")
-    start = time.perf_counter()
+    start = time.process_time()  # the same however busy the machine is
     found = align(a, b)
-    took = time.perf_counter() - start
-    assert (found.baseline == found.candidate).all()
-    assert len(found.baseline) == 100_000
     # A quarter of a second on the machine this was written on; the bound catches a loop over pairs, not noise.
-    assert took < 3.0
+    assert time.process_time() - start < 3.0
+    assert len(found.baseline) == 100_000
+    assert (found.baseline == found.candidate).all()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -41,28 +40,40 @@ def consumer(own: float, waits: float, *workers: tuple[float, float]) -> Run:
         foreign(profile(ROWS)).runs[0],
         captured(profile(ROWS), wall=0.3, run=0.1, wait=0.2),
         consumer(0.5, 7.5, (7.5, 0.2), (7.0, 0.2)),
+        replace(captured(profile(ROWS), wall=4.0, run=4.0, wait=0.0), processes=()),
     ],
-    ids=["lacked nothing", "foreign", "only starts", "its workers use every CPU"],
+    ids=["lacked nothing", "foreign", "only starts", "its workers use every CPU", "no processes"],
 )
 def test_without_a_lack_there_is_no_verdict(run: Run) -> None:
     assert said(run) is None
 
 
+def ranks() -> Run:
+    """Four ranks on two CPUs."""
+    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=2.0)
+    each = (replace(run.processes[0], pid=100 + i, rank=i, role="rank") for i in range(4))
+    return replace(run, processes=tuple(each))
+
+
+@pytest.mark.parametrize(
+    ("run", "kind"),
+    [
+        (captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, busy=16.0), "external-load"),
+        (captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, throttled=(30, 80)), "cpu-quota"),
+        (ranks(), "self-oversubscription"),
+    ],
+    ids=["others", "a quota", "more ranks than CPUs"],
+)
+def test_who_takes_the_cpus(run: Run, kind: str) -> None:
+    assert (said(run).cause, said(run).kind) == ("contention", kind)
+
+
 def test_own_processes_above_the_cpus() -> None:
-    run = captured(profile(ROWS), wall=8.0, run=3.0, wait=5.0, children=[(3.0, 5.0)] * 4)
-    verdict = said(run)
+    verdict = said(captured(profile(ROWS), wall=8.0, run=3.0, wait=5.0, children=[(3.0, 5.0)] * 4))
     assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
     assert verdict.numbers["main.wait"] == pytest.approx(5.0 / 8.0)
     assert verdict.numbers["contention.who"] == "main"
     assert [piece.kind for piece in verdict.advice] == ["limit-threads", "start-fewer", "verify"]
-
-
-@pytest.mark.parametrize(
-    ("more", "kind"), [({"busy": 16.0}, "external-load"), ({"throttled": (30, 80)}, "cpu-quota")]
-)
-def test_others_above_the_cpus_or_a_quota(more: dict[str, Any], kind: str) -> None:
-    verdict = said(captured(profile(ROWS), wall=8.0, run=4.0, wait=4.0, **more))
-    assert (verdict.cause, verdict.kind) == ("contention", kind)
 
 
 def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
@@ -74,18 +85,9 @@ def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
     assert unknown.confidence is None
 
 
-def test_more_ranks_than_cpus() -> None:
-    run = captured(profile(ROWS), wall=8.0, run=2.0, wait=2.0)
-    ranks = tuple(replace(run.processes[0], pid=100 + i, rank=i, role="rank") for i in range(4))
-    verdict = said(replace(run, processes=ranks))
-    assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
-
-
 def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
-    run = captured(profile(ROWS), wall=8.0, run=0.5, wait=0.0, children=[(3.0, 4.5)] * 5)
-    verdict = said(run)
-    assert verdict.cause == "contention"
-    assert verdict.numbers["contention.who"] == "helpers"
+    verdict = said(captured(profile(ROWS), wall=8.0, run=0.5, wait=0.0, children=[(3.0, 4.5)] * 5))
+    assert (verdict.cause, verdict.numbers["contention.who"]) == ("contention", "helpers")
     assert verdict.evidence[0].signal == "helpers.queue"
 
 
@@ -116,8 +118,8 @@ def test_standing_still() -> None:
     assert (verdict.cause, verdict.rule) == ("blocked", "off-cpu")
     assert verdict.numbers["off"] == pytest.approx(0.8)
     assert found.account.seconds("blocked") == pytest.approx(8.0)
-    assert verdict.advice[0].argv == ("profkit", "show", "--by", "cumtime")
-    assert verdict.advice[0].files == ("run.prof",)
+    advice = verdict.advice[0]
+    assert (advice.argv, advice.files) == (("profkit", "show", "--by", "cumtime"), ("run.prof",))
     # What ``show --by cumtime`` prints is not its own next step.
     again = judge_run(run, run.processes, "cumtime").verdict
     assert (again.rule, again.advice) == ("off-cpu", ())
@@ -132,11 +134,6 @@ def test_a_process_that_was_stopped() -> None:
     assert (found.cause, found.rule) == ("blocked", "stopped")
     assert found.numbers["account.stopped"] == pytest.approx(0.35, rel=0.05)
     assert found.advice[0].numbers["what"] == "stopped"
-
-
-def test_no_processes_no_verdict() -> None:
-    run = captured(profile(ROWS), wall=4.0, run=4.0, wait=0.0)
-    assert judge_run(replace(run, processes=()), ()).verdict is None
 
 
 def named(verdict: Verdict) -> set[str]:

@@ -39,7 +39,6 @@ VALUES = {
     "new": [True, None, False, True, None],
     "hot": [True, False, True, True, False],
 }
-EMPTY = Columns({"name": texts([]), "time": numbers([]), "count": wholes([]), "new": flags([])})
 
 
 def test_pyarrow_finds_it_valid() -> None:
@@ -48,15 +47,13 @@ def test_pyarrow_finds_it_valid() -> None:
     assert table.to_pydict() == VALUES == MIXED.to_dict()
     types = [str(field.type) for field in table.schema]
     assert types == ["large_string", "double", "int64", "int64", "bool", "bool"]
-    assert table.schema.names == list(VALUES)
     assert [column.null_count for column in table.columns] == [1, 2, 1, 0, 2, 0]
 
 
 def test_polars_takes_it() -> None:
     frame = polars.DataFrame(MIXED)
     assert frame.to_dict(as_series=False) == VALUES
-    assert frame.schema["count"] == polars.Int64
-    assert frame.schema["new"] == polars.Boolean
+    assert (frame.schema["count"], frame.schema["new"]) == (polars.Int64, polars.Boolean)
 
 
 def test_pandas_takes_it() -> None:
@@ -65,21 +62,16 @@ def test_pandas_takes_it() -> None:
     else:  # before pandas 3.0
         frame = pyarrow.table(MIXED).to_pandas()
     assert frame["calls"].tolist() == VALUES["calls"]
-    assert frame["name"].tolist()[3:] == ["函数", "caf\\udce9"]
-    assert frame["name"].isna().tolist() == [False, True, False, False, False]
-    assert frame["time"].isna().tolist() == [False, True, False, True, False]
-    plain = pandas.DataFrame(MIXED.to_dict())
-    assert plain["calls"].dtype == np.int64
-    assert plain["name"].isna().tolist() == frame["name"].isna().tolist()
+    assert frame["name"].tolist()[3:] == VALUES["name"][3:]
+    for name in ("name", "time"):
+        assert frame[name].isna().tolist() == [value is None for value in VALUES[name]]
+    assert pandas.DataFrame(MIXED.to_dict())["calls"].dtype == np.int64
 
 
-@pytest.mark.parametrize("table", [EMPTY, Columns({})], ids=["no rows", "no columns"])
-def test_empty_tables(table: Columns) -> None:
-    read = pyarrow.RecordBatchReader.from_stream(table).read_all()
+def test_a_table_without_columns() -> None:
+    read = pyarrow.RecordBatchReader.from_stream(Columns({})).read_all()
     read.validate(full=True)
-    assert (read.num_rows, read.column_names) == (0, table.keys())
-    frame = polars.DataFrame(table)
-    assert (frame.height, frame.columns) == (0, table.keys())
+    assert (read.num_rows, read.column_names, polars.DataFrame(Columns({})).shape) == (0, [], (0, 0))
 
 
 def test_real_tables() -> None:

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import profkit
-from profkit.cli import main
 from profkit.errors import FormatError, UsageError
 from profkit.formats.baselines import Store, store_of
 from profkit.formats.runfile import write_run
 from tests.programs import program, training
-
-
-def command(*words: str) -> int:
-    with pytest.raises(SystemExit) as exit_:
-        main(list(words))
-    return int(exit_.value.code or 0)
+from tests.shared import Capture, exit_code, finished, refused
 
 
 @pytest.fixture
@@ -40,17 +33,14 @@ def stored(store: Store) -> int:
     return len(list((store.directory / "runs").glob("*.prof")))
 
 
-def test_a_name_stands_for_its_runs_wherever_runs_are_named(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command("baseline", "save", "main", "../a.prof", "../b.prof") == 0
+def test_a_name_stands_for_its_runs_wherever_runs_are_named(project: Path, capsys: Capture) -> None:
+    assert exit_code("baseline", "save", "main", "../a.prof", "../b.prof") == 0
     assert (project / ".profkit" / "baselines" / "main.json").is_file()
-    assert command("diff", "baseline:main", "../c.prof", "--format", "json") == 0
-    value = json.loads(capsys.readouterr().out)
-    assert value["baseline"]["runs"] == 2
+    assert exit_code("diff", "baseline:main", "../c.prof", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["baseline"]["runs"] == 2
     assert profkit.diff("baseline:main", "../c.prof").verdict.cause
-    assert command("baseline", "use", "main") == 0
-    assert command("compare", "baseline:", "../c.prof") == 0
+    assert exit_code("baseline", "use", "main") == 0
+    assert exit_code("compare", "baseline:", "../c.prof") == 0
     assert "baseline:" in capsys.readouterr().out
 
 
@@ -62,33 +52,24 @@ def test_saving_again_replaces_and_removing_forgets_what_no_other_has(project: P
     store.save("main", ["../c.prof"])
     assert store.read("main").sources == ("c.prof",)
     assert stored(store) == 2  # a is gone, b is the other's
+    kept = (project / "c.prof").read_bytes()
+    (project / "c.prof").unlink()
+    assert Path(store.read("main").files[0]).read_bytes() == kept
     store.use("main")
     assert (store.read("").name, store.names()) == ("main", ["main", "other"])
     store.remove("main")
     assert (store.names(), stored(store), store.used()) == (["other"], 1, "")
-    with pytest.raises(UsageError, match="no baseline is in use"):
-        store.read("")
     with pytest.raises(UsageError, match="there: other"):
         store.read("main")
 
 
-def test_a_baseline_keeps_its_runs_when_their_files_are_gone(project: Path) -> None:
-    store = store_of()
-    store.save("main", ["../a.prof"])
-    before = (project / "a.prof").read_bytes()
-    (project / "a.prof").unlink()
-    (file,) = store.read("main").files
-    assert Path(file).read_bytes() == before
-
-
-def test_the_list_says_what_there_is(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("baseline", "list") == 0
+def test_the_list_says_what_there_is(project: Path, capsys: Capture) -> None:
+    assert exit_code("baseline", "list") == 0
     assert capsys.readouterr().out == ""
-    command("baseline", "save", "main", "../a.prof")
-    command("baseline", "save", "old", "../a.prof", "../b.prof")
-    command("baseline", "use", "old")
+    for words in ("save main ../a.prof", "save old ../a.prof ../b.prof", "use old"):
+        assert exit_code("baseline", *words.split()) == 0
     capsys.readouterr()
-    assert command("baseline", "list") == 0
+    assert exit_code("baseline", "list") == 0
     first, second = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"  main.*1 run  a\.prof", first)
     assert re.fullmatch(r"\* old.*2 runs  a\.prof, b\.prof", second)
@@ -100,7 +81,7 @@ def test_what_cannot_be_a_name_is_refused(project: Path, name: str) -> None:
         store_of().save(name, ["../a.prof"])
 
 
-def test_bad_input_gives_one_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gives_one_line(project: Path, capsys: Capture) -> None:
     (project / "bad.prof").write_bytes(b"no profile")
     store = store_of()
     store.save("main", ["../a.prof"])
@@ -113,18 +94,18 @@ def test_bad_input_gives_one_line(project: Path, capsys: pytest.CaptureFixture[s
         ("diff baseline: ../a.prof", "no baseline is in use"),
         ("diff baseline:broken ../a.prof", "save it again"),
     ):
-        assert command(*words.split()) == 2
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert expected in err
+        assert expected in refused(capsys, *words.split())
     next((store.directory / "runs").iterdir()).unlink()
     with pytest.raises(FormatError, match="is missing"):
         store.read("main")
 
 
-def test_the_directory_can_be_chosen(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert command("baseline", "save", "main", "../a.prof", "--dir", str(project / "kept")) == 0
+def test_where_the_directory_is(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exit_code("baseline", "save", "main", "../a.prof", "--dir", project / "kept") == 0
     assert (project / "kept" / "main.json").is_file()
+    (project / ".git").rmdir()
+    assert finished(["git", "rev-parse"]).returncode != 0
+    assert store_of().directory == project / "src" / ".profkit" / "baselines"
     monkeypatch.setenv("PROFKIT_BASELINES", str(project / "kept"))
     assert store_of().read("main").sources == ("a.prof",)
 
@@ -137,13 +118,3 @@ def test_baselines_that_are_saved_at_once_do_not_mix(project: Path) -> None:
     found = store.read("main")
     assert found.sources in {("a.prof",), ("b.prof", "c.prof")}
     assert stored(store) == len(found.files)
-
-
-def test_without_a_repository_it_is_in_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PROFKIT_BASELINES", raising=False)
-    monkeypatch.chdir(tmp_path)
-    inside = subprocess.run(["git", "rev-parse"], cwd=tmp_path, capture_output=True, check=False)
-    assert inside.returncode != 0
-    assert store_of().directory == tmp_path / ".profkit" / "baselines"

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import cProfile
 from dataclasses import replace
-from pathlib import Path
 
-import pytest
-
-from profkit.formats.load import load_side
 from profkit.model import Profile
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
@@ -52,27 +47,3 @@ def test_calls_are_told_only_where_they_are_asked_for_and_known() -> None:
     assert diff(foreign(a), foreign(a)).calls is None
     bare = replace(a, edges=None)
     assert diff(foreign(bare), foreign(bare), calls=True).calls is None
-
-
-def leaf() -> int:
-    return sum(range(200))
-
-
-def branch(n: int) -> int:
-    return leaf() if n == 0 else branch(n - 1) + branch(n - 1)
-
-
-def test_edges_of_a_real_profile_add_up_to_its_calls(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        recorded = cProfile.Profile()
-        recorded.runcall(branch, 6)
-        recorded.dump_stats(tmp_path / f"{name}.prof")
-    found = diff(load_side(tmp_path / "a.prof"), load_side(tmp_path / "b.prof"), calls=True)
-    calls, table = found.calls, found.table
-    leaf_row, branch_row = table.name.index("leaf"), table.name.index("branch")
-    for edges, side in ((calls.baseline, table.baseline), (calls.candidate, table.candidate)):
-        assert edges.ncalls[calls.callee == leaf_row].sum() == side.ncalls[leaf_row]
-        # The first call of `branch` came from outside the profile.
-        assert edges.ncalls[calls.callee == branch_row].sum() == side.ncalls[branch_row] - 1
-        into_leaf = edges.cumtime[calls.callee == leaf_row].sum()
-        assert into_leaf == pytest.approx(side.cumtime[leaf_row])

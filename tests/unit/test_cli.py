@@ -13,7 +13,6 @@ import pty
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import jsonschema
 import pytest
 
 from profkit import __version__
@@ -219,63 +217,55 @@ BAD_USAGE = (
 )
 
 
+#: Names of processes that are none.
+UNCLEAR = ("rank:²", "pid:½", "rank:-1", "rank:", "main:1")
+
+
 @pytest.mark.parametrize("words", words_of(BAD_USAGE, "|"))
 def test_bad_usage_exits_with_2(words: str, cli: Cli) -> None:
     one_line(cli(*words.split()))
 
 
-def test_show_writes_every_format(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+def test_show_writes_what_was_recorded(cli: Cli, profiles: Path, tmp_path: Path) -> None:
     plain = cli("show", profiles / "a.prof")
     assert plain.code == 0
-    assert "step" in plain.out
     assert "\x1b" not in plain.out
     assert max(map(len, plain.out.splitlines())) <= 80
-    as_json = cli("show", profiles / "a.prof", "--format", "json")
-    value = json.loads(as_json.out)
-    schema = json.loads((ROOT / "docs/schema/show-2.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(value)
+    value = json.loads(cli("show", profiles / "a.prof", "--format", "json").out)
     stats = pstats.Stats(str(profiles / "a.prof")).stats  # type: ignore[attr-defined]
     calls = {name: nc for (_, _, name), (_, nc, *_) in stats.items()}
     assert {f["name"]: f["ncalls"] for f in value["functions"]}["step"] == calls["step"] == 2000
-    for suffix in (".json", ".md", ".txt"):
-        target = tmp_path / f"report{suffix}"
-        done = cli("show", profiles / "a.prof", "-o", target)
-        assert done[:2] == (0, "")
-        assert "--full-paths" in done.err
-        assert cli("show", profiles / "a.prof", "-o", target, "--full-paths") == (0, "", "")
-        assert "step" in target.read_text(encoding="utf-8")
-    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
+    target = tmp_path / "report.md"
+    done = cli("show", profiles / "a.prof", "-o", target)
+    assert done[:2] == (0, "")
+    assert "--full-paths" in done.err
+    assert cli("show", profiles / "a.prof", "-o", target, "--full-paths") == (0, "", "")
+    assert "step" in target.read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_diff_answers_with_an_exit_code(cli: Cli, profiles: Path) -> None:
     def diff(*options: str) -> Outcome:
         return cli("diff", profiles / "a.prof", profiles / "twice.prof", *options)
 
-    value = json.loads(diff("--format", "json").out)
-    schema = json.loads((ROOT / "docs/schema/diff-2.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(value)
     cause = "workload-change"
-    assert value["verdict"]["cause"] == cause
     both = diff("--fail-on", f"blocked, {cause}")
     assert both.code == 1
     assert both.err == f"profkit: exit status 1: the verdict is {cause}, which --fail-on names\n"
     full = diff("--full").out
     assert re.match(rf"✗ [\d.]+× slower, .*: different work \({cause}\)", full.splitlines()[0])
     assert len(full) > len(both.out)
-    assert diff("--fail-on", "blocked").code == 0
     assert diff("--by", "cumtime", "--limit", "2").code == 0
 
 
 @pytest.mark.parametrize(
     ("sides", "fail_on", "code"),
     [
-        (("clean-1", "oversubscribed"), "contention", 1),
         (("clean-1", "oversubscribed"), "code-change,contention,inconclusive", 1),
         (("clean-1", "oversubscribed"), "code-change", 0),
         (("clean-1", "oversubscribed"), "any", 1),
         (("clean-1", "clean-1"), "any", 0),
         (("plain-1", "plain-2"), "any", 0),
-        (("plain-1", "plain-2"), "contention,code-change", 0),
         (("plain-1", "plain-2"), "any, inconclusive", 1),
     ],
 )
@@ -288,9 +278,6 @@ def test_not_knowing_fails_only_where_it_is_asked_for(
     slower = {key: (cc, nc, 2 * tt, 2 * ct, callers) for key, (cc, nc, tt, ct, callers) in rows.items()}
     (tmp_path / "plain-2.prof").write_bytes(marshal.dumps(slower))
     paths = [tmp_path / f"{s}.prof" if s.startswith("plain") else SAMPLES / f"{s}.prof" for s in sides]
-    if sides[0] == "plain-1":
-        found = json.loads(cli("diff", *paths, "--format", "json").out)
-        assert found["verdict"]["cause"] == "inconclusive"
     assert cli("diff", *paths, "--fail-on", fail_on).code == code
 
 
@@ -301,21 +288,25 @@ def test_an_unknown_cause_lists_those_that_there_are(fail_on: str, cli: Cli, pro
 
 
 def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    profile = profiles / "a.prof"
-    assert "missing.prof" in one_line(cli("show", tmp_path / "missing.prof"))
-    assert "empty.txt" in one_line(cli("show", profiles / "empty.txt"))
-    assert "suffix" in one_line(cli("show", profile, "-o", tmp_path / "x.pdf"))
-    assert "--format" in one_line(cli("show", profile, "--format", "xml"))
-    assert "--by" in one_line(cli("show", profile, "--by", "ncalls"))
-    assert "--limit" in one_line(cli("show", profile, "--limit", "-1"))
-    assert "rank:7" in one_line(cli("show", profile, "--process", "rank:7"))
-    assert "nowhere" in one_line(cli("show", profile, "-o", tmp_path / "nowhere" / "x.md"))
-    assert "directory" in one_line(cli("merge", tmp_path, "-o", tmp_path / "m.prof"))
-    for target in (tmp_path, tmp_path / "no" / "x"):
-        assert "cannot be written there" in one_line(cli("merge", profile, "-o", target))
-    name = "a" * 300
-    for words in (f"show {name}", f"capture -o {name} -- true", f"show x.prof -o {name}.md"):
-        assert name in one_line(cli(*words.split()))
+    profile, name = profiles / "a.prof", "a" * 300
+    for said, arguments in (
+        ("missing.prof", ("show", tmp_path / "missing.prof")),
+        ("empty.txt", ("show", profiles / "empty.txt")),
+        ("suffix", ("show", profile, "-o", tmp_path / "x.pdf")),
+        ("--format", ("show", profile, "--format", "xml")),
+        ("--by", ("show", profile, "--by", "ncalls")),
+        ("--limit", ("show", profile, "--limit", "-1")),
+        ("rank:7", ("show", profile, "--process", "rank:7")),
+        *(("not understood", ("show", profile, "--process", process)) for process in UNCLEAR),
+        ("nowhere", ("show", profile, "-o", tmp_path / "nowhere" / "x.md")),
+        ("directory", ("merge", tmp_path, "-o", tmp_path / "m.prof")),
+        ("cannot be written there", ("merge", profile, "-o", tmp_path)),
+        ("cannot be written there", ("merge", profile, "-o", tmp_path / "no" / "x")),
+        (name, ("show", name)),
+        (name, ("capture", "-o", name, "--", "true")),
+        (name, ("show", "x.prof", "-o", f"{name}.md")),
+    ):
+        assert said in one_line(cli(*arguments))
     assert "\x1b" not in one_line(cli("show", tmp_path / "a\x1b[31m\nb"))
 
 
@@ -339,29 +330,20 @@ def test_the_format_is_the_option_then_the_suffix_then_the_terminal() -> None:
         path = None if output is None else Path(output)
         return ReportOptions(format=format, output=path).destination().renderer.name
 
-    assert chosen(None, None) == "terminal"
-    assert chosen(None, "r.MD") == "md"
-    assert chosen("json", "r.md") == "json"
+    assert [chosen(None, None), chosen(None, "r.MD"), chosen("json", "r.md")] == ["terminal", "md", "json"]
     with pytest.raises(UsageError, match="suffix"):
         chosen(None, "report")
 
 
-def test_extract_writes_what_pstats_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    target = tmp_path / "out.prof"
-    assert cli("extract", profiles / "a.prof", "-o", target) == (0, "", "")
-    before, after = (pstats.Stats(str(p)).stats for p in (profiles / "a.prof", target))  # type: ignore[attr-defined]
-    assert before == after
-
-
 def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
-    processes = tuple(
+    processes = [
         Process(
             *(7 + rank, None, "rank", rank),
             threads=(Thread(build.profile([("a.py", f"of_{rank}", 1, 1, 1.0, 1.0)])),),
         )
         for rank in range(2)
-    )
-    write_run(tmp_path / "two.prof", Run("two.prof", processes))
+    ]
+    write_run(tmp_path / "two.prof", Run("two.prof", tuple(processes)))
     target = tmp_path / "out.prof"
 
     def extracted(*options: str) -> tuple[set[str], str]:
@@ -393,18 +375,11 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
 
 
 def test_capture_leaves_the_targets_arguments_alone(tmp_path: Path) -> None:
-    target = tmp_path / "run.prof"
-    script = "import sys; print(sys.argv[1:])"
-    done = run(
-        "capture", "-o", target, "--quiet", sys.executable, "-c", script, "-o", "x", "--repeat", "2", "--"
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "['-o', 'x', '--repeat', '2', '--']\n"
-    assert done.stderr == ""
-    shown = run("show", target)
-    assert shown.returncode == 0, shown.stderr
-    assert "--repeat" in shown.stdout
-    merged = tmp_path / "merged.prof"
+    target, merged = tmp_path / "run.prof", tmp_path / "merged.prof"
+    words = [sys.executable, "-c", "import sys; print(sys.argv[1:])", "-o", "x", "--repeat", "2", "--"]
+    done = run("capture", "-o", target, "--quiet", *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['-o', 'x', '--repeat', '2', '--']\n", "")
+    assert "--repeat" in run("show", target).stdout
     done = run("merge", target, "-o", merged)
     assert (done.returncode, done.stdout) == (0, "")
     assert f"profkit: wrote {merged}; see it with: profkit show " in done.stderr
@@ -497,28 +472,13 @@ def test_a_reader_says_on_a_terminal_what_it_does(text: str, said: tuple[str, ..
     assert not any(line.startswith(f"profkit: {title}: ") for line in screen(shown) for title in said)
 
 
-def test_capture_ends_as_the_target_ended(tmp_path: Path) -> None:
-    target = tmp_path / "run.prof"
-    assert run("capture", "-o", target, "--", sys.executable, "-c", "raise SystemExit(7)").returncode == 7
-    kill = "import os; os.kill(os.getpid(), 15)"
-    assert run("capture", "-o", target, "--", sys.executable, "-c", kill).returncode == -signal.SIGTERM
-    missing = run("capture", "-o", target, "--", "/no/such/command")
-    assert missing.returncode == 127
-    assert missing.stderr.startswith("profkit: error: /no/such/command")
-
-
 def test_a_closed_pipe_is_quiet_and_keeps_the_answer(profiles: Path) -> None:
     pair = [profiles / "a.prof", profiles / "twice.prof"]
+    command = [sys.executable, "-m", "profkit", "diff", *pair, "--fail-on", "workload-change"]
     read, write = os.pipe()
     os.close(read)
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "profkit", "diff", *pair, "--fail-on", "workload-change"],
-            stdout=write,
-            stderr=subprocess.PIPE,
-            cwd=ROOT,
-            check=False,
-        )
+        done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, cwd=ROOT, check=False)
     finally:
         os.close(write)
     assert done.stderr == b"profkit: exit status 1: the verdict is workload-change, which --fail-on names\n"
@@ -553,23 +513,16 @@ def test_a_command_imports_only_what_it_needs(profiles: Path) -> None:
 
 
 def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:
-    side = tmp_path / "side"
-    side.mkdir()
-    kept = side / "a.prof"
-    kept.write_bytes((profiles / "a.prof").read_bytes())
-    link = tmp_path / "link.json"
+    kept, link = tmp_path / "side" / "a.prof", tmp_path / "link.json"
+    kept.parent.mkdir()
+    shutil.copy(profiles / "a.prof", kept)
     link.symlink_to(kept)
     before = kept.read_bytes()
     for arguments in (
-        ("diff", side, profiles / "b.prof", "--format", "json", "-o", kept),
+        ("diff", kept.parent, profiles / "b.prof", "--format", "json", "-o", kept),
         ("diff", profiles / "b.prof", kept, "-o", link),
         ("show", kept, "--format", "md", "-o", kept),
         ("extract", kept, "-o", kept),
     ):
         assert "name another file" in one_line(cli(*arguments))
         assert kept.read_bytes() == before
-
-
-@pytest.mark.parametrize("process", ["rank:²", "pid:½", "rank:-1", "rank:", "main:1"])
-def test_a_process_that_cannot_be_understood(process: str, cli: Cli, profiles: Path) -> None:
-    assert "not understood" in one_line(cli("show", profiles / "a.prof", "--process", process))

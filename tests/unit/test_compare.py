@@ -7,17 +7,14 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from profkit.api.many_runs import read_compared
-from profkit.cli import main
 from profkit.formats.runfile import write_run
 from profkit.model import Run
 from tests.programs import program, training
 from tests.rank_files import write_plain
-
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "compare-1.json"
+from tests.shared import Capture, check_schema, refused
 
 
 def at(run: Run, revision: str) -> Run:
@@ -52,20 +49,15 @@ def test_each_row_has_its_wall_its_account_and_its_verdict(three: list[Path]) ->
         assert row.low_s < row.median_s < row.high_s
         assert sum(row.buckets) == pytest.approx(row.median_s, rel=0.01)
     assert [row.fastest for row in study.rows] == [True, False, False]
-    text = result.report()
-    for said in ("Fastest: clean", "contention (external-load)", "queued for a CPU"):
-        assert said in text
+    assert "Fastest: clean" in result.report()
 
 
-def test_the_reference_can_be_any_row(three: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_reference_can_be_any_row(three: list[Path]) -> None:
     assert read_compared(three, against="best").study.reference == 0
     assert read_compared(three[::-1], against="best").study.reference == 2
     study = read_compared(three, against="changed").study
     assert (study.reference, study.rows[0].cause) == (2, "faster")
     assert read_compared(three, against=str(three[1])).study.reference == 1
-    with pytest.raises(SystemExit):
-        main(["compare", *map(str, three), "--against", "nothing"])
-    assert "--against nothing: is not one of the rows" in capsys.readouterr().err
 
 
 def test_runs_of_one_directory_are_rows_by_what_was_varied(tmp_path: Path) -> None:
@@ -117,8 +109,8 @@ def test_failed_runs_are_left_out_and_said(tmp_path: Path) -> None:
 def test_plain_profiles_are_compared_too(tmp_path: Path) -> None:
     for name, seconds in (("a", 1.0), ("b", 2.0)):
         write_plain(tmp_path / f"{name}.prof", {("a.py", "f"): seconds, ("a.py", "g"): 0.5})
-    first, second = read_compared([tmp_path / "a.prof", tmp_path / "b.prof"]).study.rows
-    assert (first.median_s, second.median_s) == (pytest.approx(1.5), pytest.approx(2.5))
+    rows = read_compared([tmp_path / "a.prof", tmp_path / "b.prof"]).study.rows
+    assert [row.median_s for row in rows] == pytest.approx([1.5, 2.5])
 
 
 def test_every_format_names_the_rows(three: list[Path]) -> None:
@@ -130,25 +122,18 @@ def test_every_format_names_the_rows(three: list[Path]) -> None:
         assert str(three[0].parent) not in shown
     assert "queued for a CPU" in found.notebook_html()
     value = json.loads(found.report("json"))
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
-    assert [[command["argv"] for command in row["next_commands"]] for row in value["rows"]] == [
-        [],
-        [["profkit", "diff", "clean", "crowded"]],
-        [["profkit", "diff", "clean", "changed"]],
-    ]
+    check_schema(value, "compare-1.json")
+    commands = [[command["argv"] for command in row["next_commands"]] for row in value["rows"]]
+    assert commands == [[], *([["profkit", "diff", "clean", name]] for name in ("crowded", "changed"))]
 
 
-def test_bad_input_gives_one_line(three: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_gives_one_line(three: list[Path], capsys: Capture) -> None:
     for words, expected in (
         (["compare"], "name runs"),
-        (["compare", str(three[0])], "all 3 runs form one row"),
-        (["compare", str(three[0]), "none.prof"], "no such file"),
-        (["compare", *map(str, three), "--group-by", "colour"], "--group-by colour: is not known"),
-        (["diff", *map(str, three)], "diff compares two sides, and 3 were given"),
+        (["compare", three[0]], "all 3 runs form one row"),
+        (["compare", three[0], "none.prof"], "no such file"),
+        (["compare", *three, "--group-by", "colour"], "--group-by colour: is not known"),
+        (["compare", *three, "--against", "nothing"], "--against nothing: is not one of the rows"),
+        (["diff", *three], "diff compares two sides, and 3 were given"),
     ):
-        with pytest.raises(SystemExit) as exit_:
-            main(words)
-        assert exit_.value.code == 2
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert expected in err
+        assert expected in refused(capsys, *words)

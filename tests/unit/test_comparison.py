@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +12,6 @@ from profkit.errors import UsageError
 from profkit.measure.selected_processes import FIRST, select
 from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
 from profkit.verdict.diagnosis import diagnose as diff
-from profkit.verdict.types import Diff
 from tests.builders import Row, captured, foreign, profile
 from tests.programs import Fn, one_side, program, training
 
@@ -28,24 +26,11 @@ def run_of(prof: Profile, **known: object) -> Run:
     return captured(prof, wall=4, run=3.9, wait=0, **known)  # type: ignore[arg-type]
 
 
-def noisy(random: np.random.Generator, rows: Sequence[tuple[Row, float]]) -> RunSet:
-    """Five runs of functions whose times scatter by such a part of themselves."""
-    return foreign(
-        *(
-            profile([replace(r, tottime=r.tottime * float(np.exp(random.normal(0, s)))) for r, s in rows])
-            for _ in range(5)
-        )
-    )
-
-
-def index(found: Diff, name: str) -> int:
-    return found.table.name.index(name)
-
-
 def test_every_function_of_either_side_is_one_row_in_order_of_change() -> None:
     a = profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "gone", 1, 0.5), Row("m.py", 3, "same", 1, 3.0)])
     b = profile([Row("m.py", 9, "f", 1, 4.0), Row("m.py", 2, "new", 1, 0.25), Row("m.py", 3, "same", 1, 3.0)])
-    table = diff(foreign(a), foreign(b)).table
+    found = diff(foreign(a), foreign(b))
+    table, residue = found.table, found.residue
     assert table.name == ("f", "gone", "new", "same")
     assert table.match == ("rooted", "gone", "new", "exact")
     assert table.line == (9, 2, 2, 3)
@@ -54,6 +39,9 @@ def test_every_function_of_either_side_is_one_row_in_order_of_change() -> None:
     assert table.baseline.present.tolist() == [True, True, False, True]
     assert table.per_call_ratio[0] == 4.0
     assert np.isnan(table.per_call_ratio[1])
+    assert (residue.baseline_only, residue.candidate_only) == (1, 1)
+    assert residue.baseline_only_share == pytest.approx(0.5 / 4.5)
+    assert residue.candidate_only_share == pytest.approx(0.25 / 7.25)
 
 
 @pytest.mark.parametrize(("text", "match"), [("a file", "uncalled"), ("another file", "new")])
@@ -86,29 +74,18 @@ def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
     assert found.table.candidate.share == pytest.approx(found.table.baseline.share)
     assert found.table.candidate.tottime == pytest.approx(2 * found.table.baseline.tottime)
     assert found.candidate.total_s == pytest.approx(2 * found.baseline.total_s)
-    assert found.ranking.rbo == pytest.approx(0, abs=1e-9)
-    assert found.ranking.total_variation == pytest.approx(0, abs=1e-9)
+    assert (found.ranking.rbo, found.ranking.total_variation) == pytest.approx((0.0, 0.0), abs=1e-9)
     assert not found.ranking.reordered
 
 
 def test_climb_is_anomalous() -> None:
-    a = profile([*FILLER, Row("m.py", 900, "hot", 100, 0.105, source="h")])
-    b = profile([*FILLER, Row("m.py", 900, "hot", 100, 2.0, source="h")])
-    found = diff(foreign(a), foreign(b))
-    row = index(found, "hot")
-    assert found.table.anomalous[row]
-    assert found.table.anomalous.sum() == 1
-    assert (found.table.baseline.rank[row], found.table.candidate.rank[row]) == (10, 1)
-    assert found.table.per_call_ratio[row] == pytest.approx(2.0 / 0.105)
-    assert found.table.same_source[row] is True
-
-
-def test_changed_source_is_named() -> None:
-    a = profile([*FILLER, Row("m.py", 900, "hot", 100, 0.1, source="old")])
-    b = profile([*FILLER, Row("m.py", 900, "hot", 100, 2.0, source="new")])
-    found = diff(foreign(a), foreign(b))
-    assert found.table.same_source[index(found, "hot")] is False
-    assert found.verdict.subject == "hot"
+    a, b = (profile([*FILLER, Row("m.py", 900, "hot", 100, own, source="h")]) for own in (0.105, 2.0))
+    table = diff(foreign(a), foreign(b)).table
+    row = table.name.index("hot")
+    assert np.flatnonzero(table.anomalous).tolist() == [row]
+    assert (table.baseline.rank[row], table.candidate.rank[row]) == (10, 1)
+    assert table.per_call_ratio[row] == pytest.approx(2.0 / 0.105)
+    assert table.same_source[row] is True
 
 
 def test_replicates_are_medians_and_keep_what_the_first_run_lacks() -> None:
@@ -128,13 +105,18 @@ def test_own_scatter_decides_with_replicates() -> None:
     random = np.random.default_rng(5)
 
     def side(hot: float, scatter: float) -> RunSet:
-        return noisy(random, [*((r, 0.01) for r in FILLER), (Row("m.py", 900, "hot", 10, hot), scatter)])
+        rows = [*((r, 0.01) for r in FILLER), (Row("m.py", 900, "hot", 10, hot), scatter)]
+        runs = (
+            [replace(r, tottime=r.tottime * np.exp(random.normal(0, s))) for r, s in rows] for _ in range(5)
+        )
+        return foreign(*map(profile, runs))
 
-    steady = diff(side(0.3, 0.01), side(0.7, 0.01))
-    assert steady.table.anomalous[index(steady, "hot")]
-    assert steady.table.p_value[index(steady, "hot")] < 0.2
-    wild = diff(side(0.3, 0.6), side(0.7, 0.6))
-    assert not wild.table.anomalous[index(wild, "hot")]
+    steady, wild = (diff(side(0.3, scatter), side(0.7, scatter)) for scatter in (0.01, 0.6))
+    row = steady.table.name.index("hot")
+    assert np.flatnonzero(steady.table.anomalous).tolist() == [row]
+    assert steady.table.p_value[row] < 0.2
+    assert steady.verdict.subject == "hot"
+    assert not wild.table.anomalous[wild.table.name.index("hot")]
 
 
 def test_p_values_need_four_runs_a_side() -> None:
@@ -145,15 +127,11 @@ def test_p_values_need_four_runs_a_side() -> None:
 
 def test_what_stood_still_is_in_no_share_and_in_no_rank() -> None:
     """Where a tracer on both sides measured time off the CPU, functions are ranked by the rest of their self time."""
-    a, b = (
-        one_side(program([*training(), Fn("read", 10, 0.2, 0.05, off, {"step": 10})])) for off in (0.5, 30.0)
-    )
-    found = diff(a, b)
-    row = index(found, "read")
-    table = found.table
+    sides = ([*training(), Fn("read", 10, 0.2, 0.05, off, {"step": 10})] for off in (0.5, 30.0))
+    found = diff(*(one_side(program(side)) for side in sides))
+    table, row = found.table, found.table.name.index("read")
     for columns in (table.baseline, table.candidate):
-        assert columns.active[row] == pytest.approx(0.25)
-        assert columns.rank[row] == 5
+        assert (columns.active[row], columns.rank[row]) == (pytest.approx(0.25), 5)
         assert columns.share.sum() == pytest.approx(1.0)
         assert columns.share[row] == pytest.approx(0.25 / (3.16 + 0.25))
     assert table.candidate.tottime[row] == pytest.approx(30.25)
@@ -163,14 +141,6 @@ def test_what_stood_still_is_in_no_share_and_in_no_rank() -> None:
     # The time is not lost from the report: it is what the verdict is about.
     assert found.verdict.cause == "blocked"
     assert found.account.bucket("blocked").parts[0].name == "read"
-
-
-def test_residue_is_counted_with_its_share() -> None:
-    a = profile([Row("m.py", 1, "f", 1, 3.0), Row("m.py", 2, "old", 1, 1.0)])
-    b = profile([Row("m.py", 1, "f", 1, 1.0), Row("m.py", 2, "new", 1, 1.0), Row("m.py", 3, "newer", 1, 2.0)])
-    residue = diff(foreign(a), foreign(b)).residue
-    assert (residue.baseline_only, residue.candidate_only) == (1, 2)
-    assert (residue.baseline_only_share, residue.candidate_only_share) == (0.25, 0.75)
 
 
 def test_keys_name_no_home_directory() -> None:
@@ -183,18 +153,12 @@ def test_keys_name_no_home_directory() -> None:
 
 
 def test_comprehensions_fold_across_versions_and_say_so() -> None:
-    library = "/usr/lib/python3.{}/os.py"
-    a = profile(
-        [
-            Row(library.format(11), 5, "walk"),
-            Row("m.py", 1, "f", 1, 1.0),
-            Row("m.py", 2, "<listcomp>", 1, 2.0),
-        ],
-        [(1, 2, 1, 2.0)],
-    )
-    b = profile([Row(library.format(13), 6, "walk"), Row("m.py", 1, "f", 1, 3.0)], [])
-    found = diff(foreign(a), foreign(b))
-    row = index(found, "f")
+    def side(version: int, *rows: Row) -> Profile:
+        shared = [Row(f"/usr/lib/python3.{version}/os.py", 5, "walk"), Row("m.py", 1, "f", 1, 1.0)]
+        return profile([*shared, *rows], [(1, 2, 1, 2.0)] if rows else [])
+
+    found = diff(foreign(side(11, Row("m.py", 2, "<listcomp>", 1, 2.0))), foreign(side(13)))
+    row = found.table.name.index("f")
     assert found.table.match[row] == "folded-comprehension"
     assert found.table.baseline.tottime[row] == 3.0
     assert "<listcomp>" not in found.table.name
@@ -283,15 +247,12 @@ def test_a_sampled_side_is_compared_by_share() -> None:
 
 
 def job() -> Run:
-    ranks = tuple(
-        Process(
-            *(7 + rank, None, "rank", rank),
-            threads=(Thread(profile([Row("/p/a.py", 1, "f", 1 + rank, seconds)])),),
-            roots=Roots(project=("/p",)),
-        )
-        for rank, seconds in enumerate((1.0, 5.0))
+    profiles = (profile([Row("/p/a.py", 1, "f", 1 + rank, own)]) for rank, own in enumerate((1.0, 5.0)))
+    ranks = (
+        Process(7 + rank, None, "rank", rank, threads=(Thread(own),), roots=Roots(project=("/p",)))
+        for rank, own in enumerate(profiles)
     )
-    return Run("job.prof", ranks)
+    return Run("job.prof", tuple(ranks))
 
 
 def test_selection_sums_all_or_takes_one() -> None:
@@ -323,22 +284,3 @@ def test_functions_of_nearly_equal_time_that_change_places_are_no_reordering() -
     assert found.ranking.rbo > found.ranking.noise_floor
     assert not found.ranking.reordered
     assert found.verdict.cause == "no-change"
-
-
-def replicates(rng: np.random.Generator, factor: float) -> RunSet:
-    """Runs of twenty functions with 3 % noise, one of them (3 % of the time) `factor` times as slow."""
-    rows = [Row("m.py", 10 * i, f"f{i}", 10, 0.2 - 0.0001 * i) for i in range(20)]
-    rows[7] = replace(rows[7], tottime=0.1 * factor)
-    return noisy(rng, [(row, 0.03) for row in rows])
-
-
-def test_replicates_show_what_left_a_functions_own_noise() -> None:
-    rng = np.random.default_rng(4)
-    found = diff(replicates(rng, 1.0), replicates(rng, 2.2))
-    assert [found.table.name[i] for i in np.flatnonzero(found.table.anomalous)] == ["f7"]
-    # Less than a single run a side could be sure of; but "no change" it is not.
-    assert found.verdict.cause != "no-change"
-    assert found.verdict.subject == "f7"
-    calm = diff(replicates(rng, 1.0), replicates(rng, 1.0))
-    assert not calm.table.anomalous.any()
-    assert calm.verdict.cause == "no-change"

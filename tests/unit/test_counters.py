@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,49 +22,10 @@ from profkit.capture.record_types import Record
 from profkit.capture.watched import WatchedThread
 from profkit.model import Host, Machine, Notice, Process, Profile, Thread
 from tests import records
-from tests.records import launch, sampled
+from tests.records import SECOND, launch, sampled, seen, thread
 from tests.requirements import imported
 
 HERE = Host(name="here", cpus=4)
-SECOND = 10**9
-
-
-def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...] = (1.0,)) -> dict[str, Any]:
-    rows = array("q")
-    for nth, at in enumerate(times, 1):
-        part = nth / len(times)
-        rows.extend((int(at * SECOND), int(run_s * part * SECOND), int(wait_s * part * SECOND)))
-    return {
-        "tid": tid,
-        "name": f"t{tid}",
-        "run_ns": int(run_s * SECOND),
-        "wait_ns": int(wait_s * SECOND),
-        "timeslices": 3,
-        "user_s": run_s,
-        "system_s": 0.0,
-        "voluntary": 5,
-        "involuntary": 2,
-        "rows": rows.tobytes(),
-    }
-
-
-def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {
-        "pid": pid,
-        "ns_pid": pid,
-        "parent": 1,
-        "born": 77,
-        "command": ["program", str(pid)],
-        "cpu_s": sum(t["run_ns"] for t in threads) / SECOND,
-        "first_ns": SECOND,
-        "last_ns": 9 * SECOND,
-        "gone_ns": 0,
-        "peak_threads": len(threads),
-        "alive": False,
-        "folded": [0, 0, 0],
-        "threads": list(threads),
-        **fields,
-    }
 
 
 def record(pid: int, state: str = "exited", begin: float = 0.0, end: float = 10.0, **fields: Any) -> Record:
@@ -136,13 +96,10 @@ def test_without_a_record_the_target_itself_is_the_main_process() -> None:
     assert [process.role for process in beside] == ["main", "child"]
 
 
-def test_a_process_that_the_collector_saw_too_is_one() -> None:
+def test_a_process_that_the_collector_saw_too_is_one_and_another_with_its_number_another() -> None:
     of_collector = Process(pid=20, role="child", exit="unknown", profiled=False)
     (found,) = counters.attach(sampled(seen(20, thread(20, 1.0))), launch(), [], [of_collector], HERE)
     assert (found.cpu_s, found.role) == (1.0, "child")
-
-
-def test_another_process_with_the_same_number_is_another() -> None:
     for watched, known in ((seen(10, born=78), record(10)), (seen(10), record(10, boot="other"))):
         found = attached(watched, of=[(known, profiled(10, 1.0))])
         assert [process.profiled for process in found] == [True, False]
@@ -210,21 +167,17 @@ def test_the_series_completes_the_machine() -> None:
     assert machines.of_run(launch(), None, HERE) is None
 
 
-def test_rows_are_written_where_something_changes() -> None:
+def test_rows_are_written_where_something_changes_and_thinned_but_for_their_ends() -> None:
     watched = WatchedThread(1)
     for at, run in ((1, 10), (2, 10), (3, 10), (4, 30), (5, 40)):
         watched.note(at, run, 0, 1)
     # The last reading before a change stands, or a straight line would spread the change over the idle time.
     assert watched.rows.tolist() == [1, 10, 0, 3, 10, 0, 4, 30, 0, 5, 40, 0]
-
-
-def test_long_runs_are_thinned_but_keep_their_ends() -> None:
-    watched = WatchedThread(1)
-    for at in range(1, 102):
-        watched.note(at, at, 0, 1)
+    for at in range(6, 103):
+        watched.note(at, 10 * at, 0, 1)
     assert watched.thin() == 51
     times = watched.rows.tolist()[::3]
-    assert (times[0], times[-1]) == (1, 101)
+    assert (times[0], times[-1]) == (1, 102)
     assert times == sorted(set(times))
 
 
@@ -232,14 +185,10 @@ def test_peaks_survive_the_thinning() -> None:
     meters = Meters(os.getpid())
     for at in range(101):
         meters.read(at, 1, 77 if at == 33 else 2)
-    rising = meters.columns.get("busy_s")
-    last = rising[-1] if rising is not None else None
     meters.thin()
-    assert len(meters) == 51
     assert max(meters.columns["threads"]) == 77
-    assert all(len(column) == 51 for column in meters.columns.values())
-    if rising is not None:
-        assert meters.columns["busy_s"][-1] == last
+    assert {len(meters), *map(len, meters.columns.values())} == {51}
+    if "busy_s" in meters.columns:
         assert list(meters.columns["busy_s"]) == sorted(meters.columns["busy_s"])
     meters.close()
 
@@ -247,42 +196,26 @@ def test_peaks_survive_the_thinning() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_the_tree_of_a_process_is_found_and_its_end_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_tree, "MOST_ROWS", 16)
-    pid = os.spawnlp(
-        os.P_NOWAIT, "bash", "bash", "-c", "sleep 30 & sleep 30 & read -r line < /dev/zero; wait"
-    )
-    deadline = time.monotonic() + 20
-    while not Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bash") and time.monotonic() < deadline:
-        time.sleep(0.01)  # between fork and exec it is this test
-    tree = ProcessTree(pid, "NO=SUCH")
-    try:
-        while tree.counts()[0] < 3 and time.monotonic() < deadline:
-            tree.read()
-            time.sleep(0.02)
-        assert tree.counts() == (3, 3)
-        # Bash is busy: a reading is a row whenever it has run since the last, and there is room for sixteen.
-        while tree.thinned == 0 and time.monotonic() < deadline:
-            time.sleep(0.002)
-            tree.read()
-        record = {r["pid"]: r for r in tree.as_records()}[pid]
-        assert record["command"][0] == "bash"
-        assert tree.thinned > 0
-        assert len(record["threads"][0]["rows"]) // 24 <= 17
-        for child in [r["pid"] for r in tree.as_records() if r["pid"] != pid]:
-            os.kill(child, 9)
-        os.kill(pid, 9)
-        os.waitpid(pid, 0)
-        tree.read(final=True)
-        by_pid = {r["pid"]: r for r in tree.as_records()}
-        assert not by_pid[pid]["alive"]
-        assert by_pid[pid]["threads"][0]["run_ns"] > 0
-        pid = 0
-    finally:
-        if pid:  # it computes for ever
-            for child in [r["pid"] for r in tree.as_records()]:
-                with contextlib.suppress(OSError):
-                    os.kill(child, 9)
-            os.waitpid(pid, 0)
-        tree.close()
+    script = "import subprocess\nsubprocess.Popen(['sleep', '30'])\nwhile True:\n    pass"
+    tree, deadline = None, time.monotonic() + 20
+    with subprocess.Popen([sys.executable, "-c", script], start_new_session=True) as busy:
+        try:
+            tree = ProcessTree(busy.pid, "NO=SUCH")
+            # A reading is a row whenever it has run since the last, and there is room for sixteen.
+            while (tree.counts() != (2, 2) or not tree.thinned) and time.monotonic() < deadline:
+                time.sleep(0.002)
+                tree.read()
+            found = {one["pid"]: one for one in tree.as_records()}
+            assert (tree.counts(), tree.thinned > 0) == ((2, 2), True)
+            assert found[busy.pid]["command"][0] == sys.executable
+            assert len(found[busy.pid]["threads"][0]["rows"]) // 24 <= 17
+        finally:
+            os.killpg(busy.pid, 9)
+    tree.read(final=True)
+    (ended,) = (one for one in tree.as_records() if one["pid"] == busy.pid)
+    assert not ended["alive"]
+    assert ended["threads"][0]["run_ns"] > 0
+    tree.close()
 
 
 #: Its child executes the words behind it when a line comes in; it does not wait for its child.
@@ -347,18 +280,14 @@ def test_a_kernel_without_schedstat(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     tree.read(final=True)
     assert tree.has_schedstat is False
     (process,) = counters.attach(sampled(*tree.as_records(), root=4242), launch(), [], [], HERE)
-    assert process.command == ("odd", "--flag")
     (thread,) = process.threads
-    assert (thread.run_s, thread.run_queue_wait_s) == (None, None)
-    assert (thread.user_s, thread.system_s) == (1.5, 0.5)
+    assert (process.command, process.cpu_s) == (("odd", "--flag"), 2.0)
+    assert (process.run_queue_wait_s, process.samples) == (None, None)
+    assert (thread.run_s, thread.run_queue_wait_s, thread.user_s, thread.system_s) == (None, None, 1.5, 0.5)
     assert (thread.voluntary_switches, thread.involuntary_switches) == (7, None)
-    assert process.cpu_s == 2.0
-    assert process.run_queue_wait_s is None
-    assert process.samples is None
 
 
 def test_gpus_that_nvml_does_not_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gpu.Gpus().notes == [] or os.path.exists("/dev/nvidiactl")
     monkeypatch.setattr(gpu, "_DEVICE", str(tmp_path))
     monkeypatch.setitem(sys.modules, "pynvml", None)
     found = gpu.Gpus()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import platform
+import runpy
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ from profkit.study.doctor import Diagnosis, Own, diagnose, size_of
 from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, TABLE, honours_of
 from profkit.study.doctor_load import Load, load_of
 from tests.builders import Row, profile
-from tests.shared import check_schema
+from tests.shared import check_schema, words_of
 
 ALL = tuple(range(8))
 EIGHT = Limits(cpus=8, cores=8, sockets=1, nodes=1, affinity=ALL, affinity_cores=8, cpuset=ALL)
@@ -61,50 +61,45 @@ def test_every_library_has_a_title_and_a_measured_or_documented_row() -> None:
     assert all(row.source for row in (*TABLE.limits, *DOCUMENTED))
 
 
-def test_a_binding_is_seen_by_some_libraries_only() -> None:
-    found = sizes(BOUND)
-    assert {found[name] for name in ("openblas", "mkl", "libgomp", "torch", "polars", "numba", "xla")} == {2}
-    assert {found[name] for name in ("duckdb", "chainer-iterator")} == {64}
-    assert found["numexpr"] == 16  # all CPUs, of which it takes 16 at most
-    assert found["multiprocessing"] == 2
-    assert sizes(BOUND, python="3.12.4")["multiprocessing"] == 64
-    assert sizes(BOUND, python="3.12.4")["thread-executor"] == 32
+BOTH, MANY = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "2"}, {"OMP_NUM_THREADS": "99"}
+NESTED = replace(IN_CONTAINER, quota_view="nested")
+#: Limits, variables, and libraries with their sizes.
+SIZES: dict[str, tuple[Limits, Mapping[str, str], dict[str, int]]] = {
+    "a binding": (BOUND, {}, dict.fromkeys(words_of("openblas mkl libgomp torch polars numba xla"), 2)),
+    "a binding that is not seen": (BOUND, {}, {"duckdb": 64, "chainer-iterator": 64, "numexpr": 16}),
+    "a quota": (IN_CONTAINER, {}, dict.fromkeys(words_of("polars opencv duckdb joblib scikit-learn"), 4)),
+    "a quota that is not seen": (
+        *(IN_CONTAINER, {}),
+        dict.fromkeys(words_of("openblas torch libgomp numba arrow multiprocessing"), 64),
+    ),
+    "a quota that is seen from one level": (NESTED, {}, {"polars": 4, "opencv": 64}),
+    "cores": (HYPERTHREADS, {}, {"torch": 4, "mkl": 4, "openblas": 8, "libgomp": 8}),
+    "variables in the measured order": (EIGHT, BOTH, {"openblas": 2, "libgomp": 3}),
+    "capped by some": (EIGHT, MANY, {"openblas": 8, "libgomp": 99}),
+    "MKL's cap: by the machine and not by its affinity": (BOUND, MANY, {"openblas": 2, "mkl": 64}),
+    "no number": (EIGHT, {"OMP_NUM_THREADS": "none"}, {"openblas": 8}),
+    "nested levels": (EIGHT, {"OMP_NUM_THREADS": "4,2"}, {"libgomp": 4}),
+    "its own variable": (EIGHT, {"POLARS_MAX_THREADS": "3"}, {"polars": 3}),
+    "that of Python": (EIGHT, {"PYTHON_CPU_COUNT": "3"}, {"multiprocessing": 3, "thread-executor": 7}),
+}
 
 
-def test_a_quota_is_seen_by_few_libraries() -> None:
-    found = sizes(IN_CONTAINER)
-    assert {found[name] for name in ("polars", "opencv", "duckdb", "joblib", "scikit-learn")} == {4}
-    blind = ("openblas", "torch", "libgomp", "numba", "arrow", "multiprocessing")
-    assert {found[name] for name in blind} == {64}
-    nested = sizes(replace(IN_CONTAINER, quota_view="nested"))
-    assert (nested["polars"], nested["opencv"]) == (4, 64)
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_by_limits_and_variables(name: str) -> None:
+    limits, environ, expected = SIZES[name]
+    assert expected.items() <= sizes(limits, environ).items()
+
+
+def test_an_older_python_does_not_see_a_binding() -> None:
+    assert sizes(BOUND)["multiprocessing"] == 2
+    older = sizes(BOUND, python="3.12.4")
+    assert (older["multiprocessing"], older["thread-executor"]) == (64, 32)
 
 
 @pytest.mark.parametrize(("quota", "polars", "duckdb"), [(0.5, 1, 1), (1.5, 1, 2), (2.0, 2, 2), (2.01, 2, 3)])
 def test_a_quota_is_rounded_as_the_library_does(quota: float, polars: int, duckdb: int) -> None:
     found = sizes(replace(IN_CONTAINER, quota_cpus=quota))
     assert (found["polars"], found["duckdb"]) == (polars, duckdb)
-
-
-def test_some_libraries_take_a_thread_for_each_core() -> None:
-    found = sizes(HYPERTHREADS)
-    assert found["torch"] == found["mkl"] == 4
-    assert found["openblas"] == found["libgomp"] == 8
-
-
-def test_variables_hold_in_the_measured_order_and_are_capped_where_that_was_measured() -> None:
-    both = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "2"}
-    many = {"OMP_NUM_THREADS": "99"}
-    for limits, environ, expected in (
-        (EIGHT, both, {"openblas": 2, "libgomp": 3}),
-        (EIGHT, many, {"openblas": 8, "libgomp": 99}),
-        (BOUND, many, {"openblas": 2, "mkl": 64}),  # MKL: by the machine and not by its affinity
-        (EIGHT, {"OMP_NUM_THREADS": "none"}, {"openblas": 8}),
-        (EIGHT, {"OMP_NUM_THREADS": "4,2"}, {"libgomp": 4}),
-        (EIGHT, {"POLARS_MAX_THREADS": "3"}, {"polars": 3}),
-        (EIGHT, {"PYTHON_CPU_COUNT": "3"}, {"multiprocessing": 3, "thread-executor": 7}),
-    ):
-        assert expected.items() <= sizes(limits, environ).items()
 
 
 def test_a_size_says_where_it_comes_from_and_what_it_does_not_see() -> None:
@@ -143,28 +138,24 @@ def test_slurm_grants_a_task_its_cpus_and_a_batch_script_those_of_its_node() -> 
 @pytest.mark.parametrize(
     ("environ", "ranks"),
     [
-        ({}, None),
-        ({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, Ranks("Open MPI", 4, True)),
+        ("", None),
+        ("OMPI_COMM_WORLD_LOCAL_SIZE=4", Ranks("Open MPI", 4, True)),
         (
-            {"OMPI_COMM_WORLD_LOCAL_SIZE": "4", "OMPI_MCA_hwloc_base_binding_policy": "none"},
+            "OMPI_COMM_WORLD_LOCAL_SIZE=4 OMPI_MCA_hwloc_base_binding_policy=none",
             Ranks("Open MPI", 4, False, "none"),
         ),
-        ({"MPI_LOCALNRANKS": "2"}, Ranks("MPICH (Hydra)", 2, True)),
-        ({"LOCAL_WORLD_SIZE": "2", "RANK": "0"}, Ranks("torchrun", 2, True)),
-        ({"PMI_RANK": "1"}, Ranks("PMI", 1, True)),
-        (
-            {"SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2),3"},
-            Ranks("Slurm", 4, True),
-        ),
-        ({"SLURM_STEP_ID": "0"}, None),  # a batch script, which is no rank
+        ("MPI_LOCALNRANKS=2", Ranks("MPICH (Hydra)", 2, True)),
+        ("LOCAL_WORLD_SIZE=2 RANK=0", Ranks("torchrun", 2, True)),
+        ("PMI_RANK=1", Ranks("PMI", 1, True)),
+        ("SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_TASKS_PER_NODE=4(x2),3", Ranks("Slurm", 4, True)),
+        ("SLURM_STEP_ID=0", None),  # a batch script, which is no rank
     ],
 )
-def test_launchers_say_how_many_ranks_are_here(environ: dict[str, str], ranks: Ranks | None) -> None:
-    assert ranks_of(environ, 2, 8) == ranks
-
-
-def test_ranks_that_may_use_all_cpus_are_not_bound() -> None:
-    assert not ranks_of({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}, 8, 8).bound
+def test_launchers_say_how_many_ranks_are_here(environ: str, ranks: Ranks | None) -> None:
+    given = dict(pair.split("=") for pair in environ.split())
+    assert ranks_of(given, 2, 8) == ranks
+    # Those that may use all CPUs are not bound.
+    assert ranks is None or not ranks_of(given, 8, 8).bound
 
 
 def test_a_python_is_asked_without_the_working_directory(
@@ -191,25 +182,18 @@ def test_a_plan_multiplies_ranks_workers_and_threads() -> None:
     )
 
 
-def test_a_plan_that_fits_asks_for_nothing() -> None:
-    found = diagnose(EIGHT, NUMPY, {"OMP_NUM_THREADS": "2"}, ranks=4)
-    assert (found.demand.total, found.oversubscribed, found.advice, found.own) == (8, False, (), ())
-
-
 def test_one_process_fits_and_a_pool_of_its_default_size_would_not() -> None:
     found = diagnose(EIGHT, NUMPY, {})
-    assert not found.oversubscribed
-    assert found.pooled.total == 64
-    assert risk(found).tone == "unsure"
+    assert (found.oversubscribed, found.pooled.total, risk(found).tone) == (False, 64, "unsure")
     alone = diagnose(EIGHT, NUMPY, {"OMP_NUM_THREADS": "1"})
-    assert alone.pooled is None
-    assert risk(alone).tone == "good"
+    assert (alone.pooled, risk(alone).tone) == (None, "good")
+    plan = diagnose(EIGHT, NUMPY, {"OMP_NUM_THREADS": "2"}, ranks=4)
+    assert (plan.demand.total, plan.oversubscribed, plan.advice, plan.own) == (8, False, (), ())
 
 
 def test_a_quota_that_a_library_does_not_see_is_the_risk() -> None:
     found = diagnose(IN_CONTAINER, NUMPY, {})
-    assert found.oversubscribed
-    assert found.demand.factor == 16
+    assert (found.oversubscribed, found.demand.factor) == (True, 16)
     assert found.advice == (("OMP_NUM_THREADS", "4"),)
     assert "CPU quota" in risk(found).summary
 
@@ -275,14 +259,12 @@ def test_a_pool_counts_with_its_size_where_its_threads_worked() -> None:
 
 
 def test_a_large_pool_that_has_not_worked_yet_is_a_reason_to_watch_for_longer() -> None:
-    sizes = (("torch", 8, "program"), ("torch-interop", 64, "default"), ("openblas", 2, "default"))
-    pools = tuple(Pool(*size) for size in sizes)
+    pools = Pool("torch", 8, "program"), Pool("torch-interop", 64, "default"), Pool("openblas", 2, "default")
     load = seen(process(1, [thread(1, 9, 0.1), thread(2, 0.01, 0, native=True)], pools=pools))
     assert [pool.library for pool in load.idle_pools] == ["torch"]
     answer = risk(diagnose(TWO, None, {}, load=load))
     assert answer.headline.endswith("not oversubscribed so far")
-    assert "PyTorch 8" in answer.summary
-    assert answer.tone == "unsure"
+    assert ("PyTorch 8" in answer.summary, answer.tone) == (True, "unsure")
 
 
 def test_a_parent_that_waits_for_its_workers_does_not_count() -> None:
@@ -294,26 +276,19 @@ def test_a_parent_that_waits_for_its_workers_does_not_count() -> None:
 
 
 def test_workers_that_hardly_queue_do_no_harm() -> None:
-    workers = [worker(10 + n, 2, 0.02) for n in range(8)]
-    load = seen(process(1, [thread(1, 0.0, 0.0)]), *workers)
+    load = seen(process(1, [thread(1, 0.0, 0.0)]), *(worker(10 + n, 2, 0.02) for n in range(8)))
     assert (load.at_once, load.oversubscribed) == (8, False)
     found = diagnose(TWO, None, {}, load=load)
     assert risk(found).headline.endswith("but they hardly queue")
-    assert risk(found).tone == "unsure"
-    assert found.advice == ()
+    assert (risk(found).tone, found.advice) == ("unsure", ())
 
 
 def test_what_everything_else_used_is_told_apart() -> None:
     load = seen(process(1, [thread(1, 5, 5)]), busy_s=19.0)
-    assert (load.others, load.cores) == (pytest.approx(1.4), pytest.approx(0.5))
-    assert not load.oversubscribed
-    found = diagnose(TWO, None, {}, load=load)
-    assert "Other processes used 1.4 CPUs" in risk(found).summary
-
-
-def test_a_run_without_counters_says_what_its_processes_are() -> None:
-    load = load_of(Run("m.prof", (Process(pid=1),)))
-    assert (load.at_once, load.oversubscribed) == (0, False)
+    assert (load.others, load.cores, load.oversubscribed) == (pytest.approx(1.4), pytest.approx(0.5), False)
+    assert "Other processes used 1.4 CPUs" in risk(diagnose(TWO, None, {}, load=load)).summary
+    unknown = load_of(Run("m.prof", (Process(pid=1),)))
+    assert (unknown.at_once, unknown.oversubscribed) == (0, False)
 
 
 def oversubscribed_load() -> Load:
@@ -374,9 +349,6 @@ def test_reports_say_the_same_and_follow_the_schema(diagnosis: Diagnosis) -> Non
 
 
 def test_the_page_has_the_tables_of_the_package() -> None:
-    path = Path(__file__).parents[2] / "docs" / "limits.py"
-    spec = importlib.util.spec_from_file_location("docs_limits", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    written = (path.parent / "doctor.md").read_text(encoding="utf-8")
-    assert module.page() == written, "run `python docs/limits.py`"
+    docs = Path(__file__).parents[2] / "docs"
+    page = runpy.run_path(str(docs / "limits.py"))["page"]
+    assert page() == (docs / "doctor.md").read_text(encoding="utf-8"), "run `python docs/limits.py`"

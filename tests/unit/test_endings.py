@@ -112,24 +112,10 @@ def record(pid: int, begin: float, end: float, state: str = "snapshot", **fields
 
 
 def seen(pid: int, gone: float = 0.0, *, ns_pid: int = 0) -> dict[str, Any]:
-    thread = {"name": "", "rows": b"", "wait_ns": 0, "timeslices": 0}
-    thread |= dict.fromkeys(("user_s", "system_s", "voluntary", "involuntary"))
-    run_ns = enumerate((2_000_000_000, 1_500_000_000, -1), 1)
-    return {
-        "pid": pid,
-        "ns_pid": ns_pid or pid,
-        "parent": 1,
-        "born": 77,
-        "command": ["x"],
-        "first_ns": 1,
-        "last_ns": 2,
-        "gone_ns": int(gone * 1e9),
-        "peak_threads": 3,
-        "alive": not gone,
-        "cpu_s": 3.0,
-        "threads": [{**thread, "tid": tid, "run_ns": ns} for tid, ns in run_ns],
-        "folded": [1, 500_000_000, 0],
-    }
+    """A process of 4 CPU seconds, half a second of which threads ran that had ended."""
+    threads = records.thread(1, 2.0), records.thread(2, 1.5), {**records.thread(3, 0.0), "run_ns": -1}
+    ends = {"gone_ns": int(gone * 1e9), "alive": not gone, "cpu_s": 3.0, "folded": [1, 500_000_000, 0]}
+    return records.seen(pid, *threads, ns_pid=ns_pid or pid, **ends)
 
 
 LAUNCH = records.launch(

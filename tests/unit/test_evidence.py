@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.model import Machine, Neighbour, Neighbours, Process, Run, Series
+from profkit.model import Machine, Neighbour, Neighbours, Run, Series
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Evidence, Verdict
@@ -35,11 +35,10 @@ def side(extra: tuple[Fn, ...] = (), *, slower: float = 1.0, ratio: float = 0.0,
     return program([*training(slower=slower, ratio=ratio), *extra], **options)
 
 
-def machine(run: Run, **fields: object) -> Run:
+def machine(run: Run, **fields: Any) -> Run:
     """The run on a machine that counted this."""
     assert run.machine is not None
-    changed: Machine = replace(run.machine, **fields)  # type: ignore[arg-type]
-    return replace(run, machine=changed)
+    return replace(run, machine=replace(run.machine, **fields))
 
 
 class TestWaitingForACpu:
@@ -52,14 +51,16 @@ class TestWaitingForACpu:
     def test_the_rank_that_queues_most(self) -> None:
         """Of 16 ranks one queues: little of what all wait together, and half of its own time."""
 
-        def rank(number: int, process: Process) -> Process:
-            thread = replace(process.threads[0], tid=100 + number)
-            return replace(process, pid=100 + number, role="rank", rank=number, threads=(thread,))
-
         def job(queue: float, others: float) -> Run:
             whole, free = (program([Fn("main", 1, 4.0, wait)], cpus=32) for wait in (queue, 0.0))
-            ranks = tuple(rank(i, (whole if i == 3 else free).processes[0]) for i in range(16))
-            return machine(replace(whole, processes=ranks), busy_s=64.0 + others * (4.2 + queue))
+            mains = ((whole if i == 3 else free).processes[0] for i in range(16))
+            ranks = (
+                replace(
+                    main, pid=100 + i, role="rank", rank=i, threads=(replace(main.threads[0], tid=100 + i),)
+                )
+                for i, main in enumerate(mains)
+            )
+            return machine(replace(whole, processes=tuple(ranks)), busy_s=64.0 + others * (4.2 + queue))
 
         found = verdict_of(job(0.1, 0.0), job(4.0, 0.9))
         assert (found.cause, found.kind) == ("contention", "external-load")
@@ -133,36 +134,31 @@ class TestGpus:
         a, b = self.used(side(), 0.9, 0.7), self.used(side(ratio=2.0, others=1.9), 0.2, 0.4)
         gpu = verdict_of(a, b).evidence[1]
         assert (gpu.signal, gpu.unit, gpu.reading) == ("gpu", "share", "gpu-waited")
-        assert (gpu.baseline, gpu.candidate) == (pytest.approx(0.8), pytest.approx(0.3))
-
-    def test_a_run_alone_has_its_own(self) -> None:
+        assert (gpu.baseline, gpu.candidate) == pytest.approx((0.8, 0.3))
+        # Beside a run without readings one has its own.
         gpu = found_in(side(), self.used(side(), 0.4), "gpu")["gpu"]
         assert (gpu.baseline, gpu.candidate, gpu.reading) == (None, pytest.approx(0.4), "")
 
 
-class TestLoaders:
-    @staticmethod
-    def loaded(wait: float, load: float) -> Run:
-        """A loop of ten iterations whose consumer takes what a loader brings, annotated with NVTX ranges."""
-        get = Fn("get", 10, 0.001, callers={"step": 10}, file=QUEUE_GET)
-        run = side((get, Fn(ACQUIRE, 10, 0.0, 0.0, wait, {"get": 10})))
-        main = replace(run.processes[0], ranges=ranges_from(beside(load=load)))
-        return replace(run, processes=(main, *run.processes[1:]))
+def loaded(wait: float, load: float) -> Run:
+    """A loop of ten iterations whose consumer takes what a loader brings, annotated with NVTX ranges."""
+    get = Fn("get", 10, 0.001, callers={"step": 10}, file=QUEUE_GET)
+    run = side((get, Fn(ACQUIRE, 10, 0.0, 0.0, wait, {"get": 10})))
+    main = replace(run.processes[0], ranges=ranges_from(beside(load=load)))
+    return replace(run, processes=(main, *run.processes[1:]))
 
-    def test_a_consumer_that_waits(self) -> None:
-        found = verdict_of(self.loaded(0.1, 12.0), self.loaded(4.1, 60.0))
-        assert (found.cause, found.rule) == ("data-starvation", "loading")
-        pieces = {piece.signal: piece for piece in found.evidence}
-        assert (pieces["delivery"].baseline, pieces["delivery"].candidate) == (0.1, 4.1)
-        off = pieces["main.off"]
-        assert (off.baseline, off.candidate) == (pytest.approx(0.1), pytest.approx(4.1))
-        assert off.numbers == {"share": pytest.approx(1.0)}
-        waits = pieces["iterations.wait"]
-        assert isinstance(waits.baseline, float)
-        assert isinstance(waits.candidate, float)
-        assert waits.baseline < 0.3 < waits.candidate
-        assert waits.numbers["before"] == pytest.approx(1000 / 12, rel=0.05)
-        assert waits.numbers["after"] == pytest.approx(1000 / 60, rel=0.05)
+
+def test_a_consumer_that_waits_for_loaders() -> None:
+    found = verdict_of(loaded(0.1, 12.0), loaded(4.1, 60.0))
+    assert (found.cause, found.rule) == ("data-starvation", "loading")
+    pieces = {piece.signal: piece for piece in found.evidence}
+    for signal in ("delivery", "main.off"):
+        assert (pieces[signal].baseline, pieces[signal].candidate) == pytest.approx((0.1, 4.1))
+    assert pieces["main.off"].numbers == {"share": pytest.approx(1.0)}
+    waits = pieces["iterations.wait"]
+    assert waits.baseline < 0.3 < waits.candidate  # type: ignore[operator]
+    assert waits.numbers["before"] == pytest.approx(1000 / 12, rel=0.05)
+    assert waits.numbers["after"] == pytest.approx(1000 / 60, rel=0.05)
 
 
 class TestMachines:
@@ -200,7 +196,7 @@ class TestMachines:
 class TestInputs:
     @staticmethod
     def used(run: Run, memory: int, read: int) -> Run:
-        main: Process = replace(run.processes[0], peak_memory_bytes=memory, read_bytes=read)
+        main = replace(run.processes[0], peak_memory_bytes=memory, read_bytes=read)
         return replace(run, processes=(main, *run.processes[1:]))
 
     def test_more_memory_and_more_bytes_read(self) -> None:

@@ -99,13 +99,6 @@ def names_of(where: Path | str) -> list[str]:
     return [Path(run.path).name for run in load_side(where).runs]
 
 
-def test_side_of_a_file(tmp_path: Path) -> None:
-    path = foreign(tmp_path / "a.prof")
-    side = load_side(path)
-    assert side.label == str(path)
-    assert [run.path for run in side.runs] == [str(path)]
-
-
 def test_side_of_a_directory(tmp_path: Path) -> None:
     for name in ("b.prof", "a.prof", "notes.txt", ".hidden.prof"):
         foreign(tmp_path / name)
@@ -164,18 +157,12 @@ def test_repetitions_of_a_job_are_replicates(tmp_path: Path) -> None:
     assert [run.manifest.wall_s for run in runs if run.manifest] == [1.0, 2.0, 3.0]
 
 
-def test_other_jobs_and_runs_without_one_stay_apart(tmp_path: Path) -> None:
-    one, other = rank_run(0, size=1), rank_run(0, job="job:2", size=1)
-    for name, run in zip("abcd", (one, other, rank_run(None), rank_run(None)), strict=True):
+def test_other_jobs_and_joined_files_stay_apart(tmp_path: Path) -> None:
+    others = rank_run(0, size=1), rank_run(0, job="job:2", size=1), rank_run(None), rank_run(None)
+    joined = join_ranks([rank_run(1), rank_run(0)]), rank_run(1, started="2025")
+    for name, run in zip("abcdef", (*others, *joined), strict=True):
         write_run(tmp_path / f"{name}.prof", run)
-    assert len(load_side(tmp_path).runs) == 4
-
-
-def test_joined_file_is_not_joined_again(tmp_path: Path) -> None:
-    write_run(tmp_path / "joined.prof", join_ranks([rank_run(1), rank_run(0)]))
-    write_run(tmp_path / "later.prof", rank_run(1, started="2025"))
-    runs = load_side(tmp_path).runs
-    assert sorted(len(run.processes) for run in runs) == [1, 2]
+    assert [len(run.processes) for run in load_side(tmp_path).runs] == [1, 1, 1, 1, 2, 1]
 
 
 def test_join_says_what_is_odd() -> None:

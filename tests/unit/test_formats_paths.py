@@ -6,10 +6,8 @@ import contextlib
 import cProfile
 import json
 import marshal
-import random
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from profkit.errors import FormatError
 from profkit.formats import pstats_file, pstats_native
 from profkit.formats.limits import Budget
 from profkit.formats.pstats_native import Columns, read_columns
-from profkit.formats.pstats_objects import MalformedError, decode_columns
+from profkit.formats.pstats_objects import decode_columns
 from tests.requirements import require
 
 NUMBERS = ("line", "first", "second", "tottime", "cumtime", "caller", "callee")
@@ -158,62 +156,15 @@ def test_every_cut_and_every_changed_byte_is_read_alike() -> None:
     assert read > 50 or not COMPILED
 
 
-def stats_of(called: Callable[[], Any]) -> dict[Any, Any]:
-    tool = cProfile.Profile()
-    tool.runcall(called)
-    tool.create_stats()
-    return tool.stats  # type: ignore[attr-defined, no-any-return]
-
-
 def test_both_readers_agree_on_real_dumps() -> None:
-    def called() -> None:
-        json.loads("[1, {}]")
-        re.compile("a+[bc]*d" + "e")
-        json.dumps([1.5, None])
-
-    data = marshal.dumps(stats_of(called))
+    tool = cProfile.Profile()
+    tool.runcall(lambda: [json.loads("[1, {}]"), re.compile("a+[bc]*d" + "e"), json.dumps([1.5, None])])
+    tool.create_stats()
+    data = marshal.dumps(tool.stats)  # type: ignore[attr-defined]
     for edges in (True, False):
         assert read_alike(data, edges) == COMPILED
         assert listed(general(data, edges)) == expected(data, edges)
     assert len(general(data).caller) > 30
-
-
-def damaged(data: bytes, rng: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(rng.choice((0, 1, 1, 1, 2, 5))):
-        # Mostly codes and small sizes: what a structure check can be fooled by.
-        changed[rng.randrange(len(changed))] = rng.choice(
-            (rng.randrange(256), rng.choice(b"irgzZ)({0\0\1\3\4\5"))
-        )
-    if rng.random() < 0.3:
-        del changed[rng.randrange(len(changed)) :]
-    if rng.random() < 0.2:
-        at = rng.randrange(len(changed) + 1)
-        changed[at:at] = rng.choice((b"{0", b"0", b"r\0\0\0\0", b"i\1\0\0\0", bytes(rng.randrange(9))))
-    return bytes(changed)
-
-
-def test_damage_is_read_alike_or_refused(tmp_path: Path) -> None:
-    """The compiled reader may not accept what the general one refuses, nor read it differently."""
-    rng = random.Random(11)
-    stats = stats_of(lambda: json.dumps([1, 2.5, {"a": None}]))
-    accepted = refused = 0
-    for version in (2, 3, 4):
-        data = marshal.dumps(stats, version)
-        for _ in range(250):
-            bad = damaged(data, rng)
-            try:
-                general(bad)
-            except MalformedError:
-                refused += 1
-                assert read_columns(bad, edges=True) is None
-                continue
-            accepted += 1
-            read_alike(bad)
-            with contextlib.suppress(FormatError):
-                pstats_file.parse_pstats("x.prof", bad)
-    assert accepted > 80
-    assert refused > 80
 
 
 @settings(max_examples=150, deadline=None)

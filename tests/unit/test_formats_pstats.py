@@ -89,19 +89,15 @@ def test_every_interpreter(version: str, tmp_path: Path) -> None:
     assert (ncalls, primitive) == (67, 1)
     assert 0 < tottime <= cumtime
     edges = links(read.profile)
-    assert edges["work", "fib"][:2] == (1, 1)
-    assert edges["fib", "fib"][:2][0] == 66
+    assert (edges["work", "fib"][:2], edges["fib", "fib"][0]) == ((1, 1), 66)
     assert ("~", 0, by_name["<method 'upper' of 'str' objects>"][0][2]) in rows(read.profile)
     assert read.warnings == ()
-
-
-@pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13", "3.15"])
-def test_threads_mixed_from_312_on(version: str, tmp_path: Path) -> None:
-    read = profiled_by(interpreter(version), tmp_path, "--threads")
-    assert read.python == tuple(int(part) for part in version.split("."))
-    mixed = Notice("threads-in-one-stack", "", {"python": version})
-    assert read.warnings == ((mixed,) if read.python >= (3, 12) else ())
+    if version > "3":
+        # From 3.12 on cProfile sees all threads, in one stack.
+        read = profiled_by(interpreter(version), tmp_path, "--threads")
+        mixed = Notice("threads-in-one-stack", "", {"python": version})
+        assert read.python == tuple(int(part) for part in version.split("."))
+        assert read.warnings == ((mixed,) if read.python >= (3, 12) else ())
 
 
 @pytest.mark.interpreters
@@ -183,23 +179,6 @@ def test_colliding_functions_are_summed_when_written() -> None:
     assert written == {("<string>", 2, "__init__"): (8, 8, 0.75, 1.25, {})}
 
 
-def test_names_are_kept_as_they_are(tmp_path: Path) -> None:
-    keys = [
-        ("~", 0, "<built-in method __new__ of type object at 0x7f3a5c>"),
-        ("/tmp/ipykernel_104016/1099215389.py", 1, "<cell line: 1>"),
-        ("<frozen importlib._bootstrap>", 1022, "_find_and_load"),
-        ("<__array_function__ internals>", 177, "dot"),
-        ("C:\\Users\\Zoë\\AppData\\Local\\Programs\\Python\\Python312\\Lib\\json\\decoder.py", 337, "décode"),
-        ("/data/\udce9t\udce9.py", 1, "f"),
-        ("/x/" + "d" * 300 + ".py", 1, "long"),
-        ("/x/" + "e" * 5000 + ".py", 1, "very long"),
-        ("/日本/コード.py", 1, "関数"),
-    ]
-    for version in (2, 3, 4):
-        path = dump(tmp_path / "names.prof", dict.fromkeys(keys, ENTRY), version)
-        assert list(rows(read_pstats(path).profile)) == keys
-
-
 def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
     stranger = ("a.py", 9, "gone")
     stats = {("a.py", 1, "f"): (2, 3, 0.1, 0.3, {stranger: (3, 2, 0.1, 0.3)})}
@@ -216,17 +195,16 @@ def test_bytes_behind_the_profile(tmp_path: Path) -> None:
     path = dump(tmp_path / "tail.prof", {("a.py", 1, "f"): ENTRY})
     path.write_bytes(path.read_bytes() + b"trailing")
     read = read_pstats(path)
-    assert len(read.profile) == 1
-    assert read.warnings == (Notice("trailing-bytes", "", {"bytes": 8}),)
+    assert (len(read.profile), read.warnings) == (1, (Notice("trailing-bytes", "", {"bytes": 8}),))
 
 
 def test_primitive_calls_below_0_are_read_and_written(tmp_path: Path) -> None:
     """cProfile takes off too many recursive calls where it sees several threads in one stack."""
     path = dump(tmp_path / "threads.prof", {("a.py", 1, "f"): (-3, 5, 0.5, 0.5, {})})
     read = read_pstats(path).profile
-    assert (read.ncalls.tolist(), read.primitive_calls.tolist()) == ([5], [-3])
+    assert rows(read) == {("a.py", 1, "f"): (5, -3, 0.5, 0.5)}
     path.write_bytes(write_pstats(read))
-    assert read_pstats(path).profile.primitive_calls.tolist() == [-3]
+    assert rows(read_pstats(path).profile) == rows(read)
 
 
 BAD = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import json
@@ -155,6 +154,11 @@ def test_run_without_manifest_or_profiles(tmp_path: Path) -> None:
     same(load_run(tmp_path / "bare.prof"), run)
 
 
+def test_equal_runs_are_equal_files(path: Path, tmp_path: Path) -> None:
+    write_run(tmp_path / "again.prof", sample_run())
+    assert (tmp_path / "again.prof").read_bytes() == path.read_bytes()
+
+
 def filled(record: Any, **given: Any) -> Any:
     """Make a record whose fields differ from their defaults, by the types of the fields."""
     types = get_type_hints(record)
@@ -195,11 +199,6 @@ def test_every_field_comes_back_also_one_that_is_added_later(tmp_path: Path) -> 
     assert dataclasses.replace(found, processes=run.processes) == run
 
 
-def test_equal_runs_are_equal_files(path: Path, tmp_path: Path) -> None:
-    write_run(tmp_path / "again.prof", sample_run())
-    assert (tmp_path / "again.prof").read_bytes() == path.read_bytes()
-
-
 def test_members_are_plain(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("manifest.json"))
@@ -222,13 +221,11 @@ def test_columns_are_those_measured_and_stored_as_they_are_where_they_hardly_com
     write_run(path, run)
     with zipfile.ZipFile(path) as archive:
         kinds = {info.filename: info.compress_type for info in archive.infolist()}
-        times = np.load(io.BytesIO(archive.read("functions/tottime.npy")), allow_pickle=False)
     stored = {name for name, kind in kinds.items() if kind == zipfile.ZIP_STORED}
     times_of = ("tottime", "cumtime")
     assert stored == {f"{group}/{column}.npy" for group in ("functions", "edges") for column in times_of}
     assert not {f"functions/{column}.npy" for column in WAITING} & kinds.keys()
     assert set(kinds.values()) == {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
-    assert (times == run.processes[0].threads[0].profile.tottime).all()
     same(read_run(path), run)
 
 
@@ -242,26 +239,20 @@ def test_pstats_shows_all_threads_of_the_first_process(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("viewer", "options", "says"),
-    [
-        ("gprof2dot", ("-f", "pstats", "-n0", "-e0"), ("digraph", "f1")),
-        ("flameprof", ("--format=log",), ("f0", "f2")),
-    ],
-    ids=["gprof2dot", "flameprof"],
+    [("gprof2dot", ("-f", "pstats", "-n0", "-e0"), "f1"), ("flameprof", ("--format=log",), "f2")],
 )
-def test_a_viewer_opens_it(path: Path, viewer: str, options: tuple[str, ...], says: tuple[str, ...]) -> None:
+def test_a_viewer_opens_it(path: Path, viewer: str, options: tuple[str, ...], says: str) -> None:
     imported(viewer)
     done = finished([sys.executable, "-m", viewer, *options, path], timeout=60)
     assert done.returncode == 0, done.stderr
-    for text in says:
-        assert text in done.stdout
+    assert says in done.stdout
 
 
 def test_snakeviz_opens_it(path: Path) -> None:
     snakeviz = imported("snakeviz.stats")
     rows = snakeviz.table_rows(pstats.Stats(str(path)))
-    assert any("(f1)" in row[5] for row in rows)
     tree = json.loads(json.dumps(snakeviz.json_stats(pstats.Stats(str(path)))))
-    assert {row[6] for row in rows} >= set(tree)
+    assert any("(f1)" in row[5] for row in rows)
     assert any(key.endswith("(f1)") for key in tree)
 
 
@@ -296,19 +287,7 @@ def test_newer_schema_is_named(path: Path, schema: str) -> None:
     assert "newer profkit" in caught.value.hint
 
 
-#: Fields of the manifest, of the first process and of its first thread, and members, that no file has.
-BAD_MANIFESTS: dict[str, dict[str, Any]] = {
-    "schema odd": {"schema": "profkit.run/\u00b2"},
-    "wall NaN": {"wall_s": float("nan")},
-    "host a list": {"host": []},
-    "machine a number": {"machine": 3},
-    "warning without code": {"warnings": [{"subject": "x"}]},
-}
-BAD_PROCESSES: dict[str, tuple[str, Any]] = {
-    "notes a string": ("notes", "x"),
-    "threads a string": ("threads", "x"),
-    "thread a string": ("threads", ["x"]),
-}
+#: Fields of the first thread, and members, that no file has; fields of other types: `test_codec`.
 BAD_THREADS: dict[str, tuple[str, Any]] = {
     "rows reversed": ("functions", [3, 1]),
     "rows negative": ("functions", [-1, 1]),
@@ -319,6 +298,7 @@ BAD_THREADS: dict[str, tuple[str, Any]] = {
     "open call odd": ("open_calls", [[1, None]]),
 }
 BAD_MEMBERS: dict[str, dict[str, bytes | None]] = {
+    "schema odd": {"manifest.json": b'{"schema": "profkit.run/\xc2\xb2"}'},
     "no manifest": {"manifest.json": None},
     "manifest no JSON": {"manifest.json": b"{"},
     "manifest deep": {"manifest.json": b"[" * 100_000},
@@ -336,6 +316,7 @@ BAD_MEMBERS: dict[str, dict[str, bytes | None]] = {
     "column lies": {"functions/tottime.npy": npy(np.zeros(20)).replace(b"(20,)", b"(19,)")},
     "column cut": {"functions/tottime.npy": npy(np.zeros(20))[:-1]},
     "column no array": {"functions/tottime.npy": b"\x93NUMPY"},
+    "time not a number": {"functions/tottime.npy": npy(np.full(20, np.nan))},
     "time infinite": {"functions/tottime.npy": npy(np.full(20, np.inf))},
     "name outside": {"functions/name.npy": npy(np.full(20, 99, np.int32))},
     "offsets descending": {"string_offsets.npy": npy(np.array([0, 5, 2]))},
@@ -345,17 +326,13 @@ BAD_MEMBERS: dict[str, dict[str, bytes | None]] = {
 }
 
 
-@pytest.mark.parametrize("bad", [*BAD_MANIFESTS, *BAD_PROCESSES, *BAD_THREADS, *BAD_MEMBERS])
+@pytest.mark.parametrize("bad", [*BAD_THREADS, *BAD_MEMBERS])
 def test_bad_members_are_one_line(path: Path, bad: str) -> None:
-    if bad in BAD_MANIFESTS:
-        changes = {"manifest.json": manifest_with(path, **BAD_MANIFESTS[bad])}
-    elif bad in BAD_MEMBERS:
-        changes = BAD_MEMBERS[bad]
-    else:
+    changes = BAD_MEMBERS.get(bad)
+    if changes is None:
         processes = member_of(path, "processes.json")
-        first = processes[0]["threads"][0] if bad in BAD_THREADS else processes[0]
-        name, value = {**BAD_PROCESSES, **BAD_THREADS}[bad]
-        first[name] = value
+        name, value = BAD_THREADS[bad]
+        processes[0]["threads"][0][name] = value
         changes = {"processes.json": json.dumps(processes).encode()}
     rewritten(path, changes)
     with pytest.raises(FormatError, match="evidence archive after its profile is damaged") as caught:
@@ -391,19 +368,13 @@ def test_read_run_of_bad_paths(tmp_path: Path) -> None:
             read_run(bad)
 
 
-def scrambled(data: bytes, rng: random.Random, most: int) -> bytearray:
-    """Change one byte, or a few."""
-    changed = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, most)) if data else 0):
-        changed[rng.randrange(len(changed))] = rng.randrange(256)
-    return changed
-
-
 def test_damage_raises_nothing_but_format_error(path: Path) -> None:
     rng, data = random.Random(3), path.read_bytes()
     refused = 0
     for _ in range(400):
-        changed = scrambled(data, rng, 8)
+        changed = bytearray(data)
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            changed[rng.randrange(len(changed))] = rng.randrange(256)
         if rng.random() < 0.3:
             del changed[rng.randrange(len(changed)) :]
         path.write_bytes(changed)
@@ -412,15 +383,3 @@ def test_damage_raises_nothing_but_format_error(path: Path) -> None:
         except FormatError:
             refused += 1
     assert refused > 200
-
-
-def test_damage_behind_the_checksums_raises_nothing_else(path: Path) -> None:
-    """Members that are whole for ZIP, and wrong inside."""
-    rng, original = random.Random(4), path.read_bytes()
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    for _ in range(150):
-        name = rng.choice(list(members))
-        path.write_bytes(original)
-        with contextlib.suppress(FormatError):
-            load_run(rewritten(path, {name: bytes(scrambled(members[name], rng, 5))}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -100,15 +99,15 @@ def test_what_a_name_says(role: int, names: str) -> None:
         assert roles_of([name], [], IterationNames()) == {name: role}
 
 
-def test_a_batch_is_an_iteration_if_it_computes_and_is_loaded_if_not() -> None:
-    names = ["batch {n}", "forward"]
-    assert roles_of(names, [("batch {n}", "forward")], IterationNames())["batch {n}"] == ITERATION
-    assert roles_of(names, [("epoch", "batch {n}")], IterationNames())["batch {n}"] == LOAD
-
-
-def test_what_the_user_says_of_a_role_is_all_of_it() -> None:
-    names = IterationNames(compute=("conv 3",), load=("back*",))
-    roles = roles_of(["forward", "backward", "conv {n}"], [], names)
+def test_what_else_decides_a_role() -> None:
+    batch = ["batch {n}", "forward"]
+    # A batch is an iteration if it computes, and is loaded if not.
+    for pair, role in ((("batch {n}", "forward"), ITERATION), (("epoch", "batch {n}"), LOAD)):
+        assert roles_of(batch, [pair], IterationNames())["batch {n}"] == role
+    # What the user says of a role is all of it.
+    roles = roles_of(
+        ["forward", "backward", "conv {n}"], [], IterationNames(compute=("conv 3",), load=("back*",))
+    )
     assert roles == {"forward": NO_ROLE, "backward": LOAD, "conv {n}": COMPUTE}
 
 
@@ -116,15 +115,11 @@ def test_in_turn_the_times_add_up() -> None:
     model = model_of(in_turn())
     assert (model.bound, model.overlapped, model.loaders) == ("sum", False, 0)
     assert (model.iteration, model.count, model.left_out) == ("step {n}", 10, 0)
-    assert model.loads == ("load batch",)
-    assert set(model.computes) == {"forward", "backward"}
-    assert model.duration.median_s == pytest.approx(0.040)
-    assert model.compute.mean_s == pytest.approx(0.010)
-    assert model.load.median_s == pytest.approx(0.030)
-    assert model.predicted_s == pytest.approx(0.040)
+    assert (model.loads, set(model.computes)) == (("load batch",), {"forward", "backward"})
+    found = model.duration.median_s, model.compute.mean_s, model.load.median_s, model.predicted_s
+    assert found == pytest.approx((0.040, 0.010, 0.030, 0.040))
     assert model.outside.mean_s == pytest.approx(0.0, abs=1e-9)
-    assert model.consumer_wait_share == pytest.approx(0.75)
-    assert model.steps_per_s == pytest.approx(25.0)
+    assert (model.consumer_wait_share, model.steps_per_s) == pytest.approx((0.75, 25.0))
     assert (model.batch, model.samples_per_s) == (None, None)
 
 
@@ -132,12 +127,10 @@ def test_in_turn_the_times_add_up() -> None:
 def test_beside_a_slow_loader_the_consumer_waits(loaders: int) -> None:
     model = model_of(beside(12, load=40.0 * loaders, compute=10.0, loaders=loaders))
     assert (model.bound, model.overlapped, model.loaders) == ("loading", True, loaders)
-    assert model.load.mean_s == pytest.approx(0.040)
+    found = model.load.mean_s, model.predicted_s, model.wait.median_s, model.consumer_wait_share
+    assert found == pytest.approx((0.040, 0.040, 0.030, 0.75))
     assert model.load.median_s is None
-    assert model.predicted_s == pytest.approx(0.040)
-    assert model.wait.median_s == pytest.approx(0.030)
     assert model.waited == model.count == 12
-    assert model.consumer_wait_share == pytest.approx(0.75)
 
 
 def test_beside_a_fast_loader_computing_is_the_bound() -> None:
@@ -147,41 +140,35 @@ def test_beside_a_fast_loader_computing_is_the_bound() -> None:
 
 
 def test_loaders_in_other_processes_of_the_same_host() -> None:
-    everything = beside()
-    own = ranges_from([e for e in everything if e[3] == 1])
-    theirs = ranges_from([e for e in everything if e[3] != 1])
+    own, theirs = (ranges_from([e for e in beside() if (e[3] == 1) is mine]) for mine in (True, False))
     consumer = Process(pid=7, host=Host("a"), ranges=own)
-    worker = Process(pid=8, parent=7, host=Host("a"), ranges=theirs)
-    here = iteration_model(run_of(consumer, worker))
-    elsewhere = iteration_model(run_of(consumer, replace(worker, host=Host("b"))))
-    assert (here.bound, here.loaders) == ("loading", 1)
-    assert (elsewhere.bound, elsewhere.loaders) == ("sum", 0), "the clock of another host says nothing"
+    # The clock of another host says nothing.
+    for host, found in (("a", ("loading", 1)), ("b", ("sum", 0))):
+        model = iteration_model(run_of(consumer, Process(pid=8, parent=7, host=Host(host), ranges=theirs)))
+        assert (model.bound, model.loaders) == found
 
 
 def test_without_ranges_around_iterations_one_reaches_to_the_end_of_its_last_range() -> None:
-    model = model_of([e for e in in_turn() if not e[0].startswith("step")])
+    bare = [e for e in in_turn() if not e[0].startswith("step")]
+    model = model_of(bare)
     assert (model.delimited, model.iteration, model.count) == (False, "forward", 10)
-    assert model.duration.median_s == pytest.approx(0.040)
-    assert model.consumer_wait_share == pytest.approx(0.75)
-
-
-def test_loading_between_iterations_belongs_to_the_next() -> None:
-    events = [e for e in in_turn() if not e[0].startswith("step")]
-    events += [(f"step {i}", 40.0 * i + 30.0, 40.0 * i + 40.0, 1) for i in range(10)]
-    model = model_of(events)
+    assert (model.duration.median_s, model.consumer_wait_share) == pytest.approx((0.040, 0.75))
+    # Loading between iterations belongs to the next.
+    model = model_of([*bare, *((f"step {i}", 40.0 * i + 30.0, 40.0 * i + 40.0, 1) for i in range(10))])
     assert model.delimited
-    assert model.duration.median_s == pytest.approx(0.040)
-    assert model.load.median_s == pytest.approx(0.030)
+    assert (model.duration.median_s, model.load.median_s) == pytest.approx((0.040, 0.030))
 
 
 def test_nothing_is_counted_twice() -> None:
-    nested = [("conv forward", e[1] + 1, e[2] - 1, 1) for e in in_turn() if e[0] == "forward"]
-    inside = [("decode", e[1] + 1, e[1] + 2, 1) for e in in_turn() if e[0] == "load batch"]
-    around = [("next batch", e[1], e[2], 1) for e in in_turn() if e[0] == "load batch"]
-    data_inside_computing = [("load weights", e[1], e[1] + 1, 1) for e in in_turn() if e[0] == "backward"]
-    model = model_of([*in_turn(), *nested, *inside, *around, *data_inside_computing])
-    assert model.compute.mean_s == pytest.approx(0.010)
-    assert model.load.mean_s == pytest.approx(0.030)
+    inside = {
+        "forward": ("conv forward", 1, -1),
+        "load batch": ("decode", 1, -1),
+        "backward": ("load weights", 0, -1),
+    }
+    nested = [(*inside[e[0]], e) for e in in_turn() if e[0] in inside]
+    around = [("next batch", *e[1:]) for e in in_turn() if e[0] == "load batch"]
+    model = model_of([*in_turn(), *around, *((name, e[1] + a, e[2] + b, 1) for name, a, b, e in nested)])
+    assert (model.compute.mean_s, model.load.mean_s) == pytest.approx((0.010, 0.030))
 
 
 def test_a_first_iteration_that_warms_up_is_left_out_with_the_reason() -> None:
@@ -215,12 +202,11 @@ def test_samples_from_the_payload_or_the_user() -> None:
 
 def test_nothing_to_say() -> None:
     assert iteration_model(run_of(Process())) is None
-    assert iteration_model(run_of(Process(ranges=ranges_from([])))) is None
-    assert iteration_model(run_of(Process(ranges=ranges_from([("conv", 0.0, 1.0, 1)] * 9)))) is None
-    assert iteration_model(run_of(Process(ranges=ranges_from(in_turn(4))))) is None, "too few"
+    # The last is too few.
+    for events in ([], [("conv", 0.0, 1.0, 1)] * 9, in_turn(4)):
+        assert model_of(events) is None
     assert typical_model([None]) is None
-    assert model_sections(None) == []
-    assert change_sections((None, None)) == []
+    assert model_sections(None) == change_sections((None, None)) == []
 
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:
@@ -236,8 +222,7 @@ def test_names_that_do_not_exist_are_bad_usage() -> None:
 def test_one_side_of_a_comparison_alone() -> None:
     model = model_of(in_turn())
     (only,) = change_sections((None, model))
-    assert only.title == "Iterations of the candidate"
     (both,) = change_sections((model, model_of(beside())))
-    assert both.title == "Iterations"
+    assert (only.title, both.title) == ("Iterations of the candidate", "Iterations")
     assert "take turns" in str(both)
     assert "Bound by loading" in str(both)
