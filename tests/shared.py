@@ -61,6 +61,14 @@ def exit_code(*words: object) -> int:
     return int(ended.value.code or 0)
 
 
+def refused(capsys: Capture, *words: object) -> str:
+    """Run a command that refuses what it is given: exit code 2, nothing printed, and one line, which is returned."""
+    assert exit_code(*words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
 def check_schema(value: object, name: str) -> None:
     """Check a JSON value against a schema of docs/schema."""
     import jsonschema
