@@ -8,16 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.compare.call_sites import CallSites
 from profkit.compare.origins import Origins
 from profkit.model import Run
 from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
-
-
-def from_code(sites: CallSites) -> list[float]:
-    """Part of the other calls of each function that changed code has made, weighed over its sites."""
-    weight = np.where(sites.one_sided, 1.0, np.abs(sites.log_ratio)) + 1e-12
-    return [float(one) for one in sites.by_row(weight * sites.from_code) / sites.by_row(weight)]
 
 
 class Found:
@@ -29,8 +22,10 @@ class Found:
         self.origins: Origins = signals.origins
 
     def calls(self, name: str) -> float:
-        """Part of the seconds of a function's other calls that changed code has made."""
-        return from_code(self.origins.sites)[self.names.index(name)]
+        """Part of the other calls of a function that changed code has made, weighed over its sites."""
+        sites, row = self.origins.sites, self.names.index(name)
+        weight = np.where(sites.one_sided, 1.0, np.abs(sites.log_ratio)) + 1e-12
+        return float(sites.by_row(weight * sites.from_code)[row] / sites.by_row(weight)[row])
 
     def cost(self, name: str) -> float:
         return float(self.origins.cost_from_code[self.names.index(name)])
@@ -48,45 +43,29 @@ DOT = "<built-in method lib.dot>"
 LOOP = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
 
 
-def test_more_steps_come_from_main_and_are_no_code() -> None:
-    found = Found(program(training()), program(training(200)))
-    assert found.found == [("main", "step", 100.0, 200.0, False)]
-    assert max(from_code(found.origins.sites)) == 0.0
-    assert not found.origins.cost_from_code.any()
-    # What they take with all that they call, at the baseline's cost.
-    assert found.origins.found[0].seconds == pytest.approx(3.15)
-    assert found.origins.found[0].calls == 1
-
-
-def test_a_loop_in_changed_code_makes_all_other_calls_of_what_it_calls() -> None:
-    found = Found(program(training()), program(training(**LOOP)))
-    assert found.found == [("blur", "sharpen", 5.0, 20.0, True)]
-    assert found.calls("sharpen") == 1.0
-    assert [found.calls(name) for name in ("step", "blur", DOT)] == [0.0, 0.0, 0.0]
-
-
 def test_calls_are_divided_between_a_loop_and_more_steps() -> None:
     """2,000 calls would be 1,000 for the steps alone: of the 3,500 added, 3,000 are the loop's."""
     found = Found(program(training()), program(training(200, **LOOP)))
     assert found.calls("sharpen") == pytest.approx(3000 / 3500, rel=1e-3)
-    assert found.calls(DOT) == 0.0
-    assert {row[:2] for row in found.found} == {("main", "step"), ("blur", "sharpen")}
+    assert [found.calls(name) for name in ("step", "blur", DOT)] == [0.0, 0.0, 0.0]
+    assert sorted(found.found) == [
+        ("blur", "sharpen", 5.0, 20.0, True),
+        ("main", "step", 100.0, 200.0, False),
+    ]
+    # What the steps take with all that they call, at the baseline's cost.
+    (steps,) = (origin for origin in found.origins.found if not origin.from_code)
+    assert (steps.seconds, steps.calls) == (pytest.approx(3.15), 1)
+    assert not Found(program(training()), program(training(200))).origins.cost_from_code.any()
 
 
 def test_calls_are_handed_down_to_what_they_call() -> None:
     """``step`` calls ``forward`` three times instead of once: the products below are its doing as well."""
     more = {"per_step": {"forward": 3}, "changed": {"step": "thrice"}}
-    found = Found(program(training()), program(shared_product(training(**more), forward=1200, backward=400)))
+    product = Fn(DOT, 1600, 1.6, callers={"forward": 1200, "backward": 400})
+    found = Found(program(training()), program([*training(**more)[:-1], product]))
     assert found.found == [("step", "forward", 1.0, 3.0, True)]
     assert found.calls("forward") == 1.0
     assert found.calls(DOT) == pytest.approx(1.0)
-
-
-def shared_product(functions: list[Fn], **callers: int) -> list[Fn]:
-    """The loop with so many products."""
-    total = sum(callers.values())
-    product = Fn(DOT, total, 0.001 * total, callers=callers)
-    return [product if fn.name == DOT else fn for fn in functions]
 
 
 def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
@@ -117,11 +96,7 @@ def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
     assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
 
 
-def test_without_sources_other_calls_are_code_where_their_caller_runs_again_and_again() -> None:
-    looped = Found(plain(training()), plain(training(per_step={"sharpen": 20})))
-    assert looped.found == [("blur", "sharpen", 5.0, 20.0, True)]
-    assert looped.calls("sharpen") == 1.0
-    # Those of a function that runs once are the amount of work.
+def test_without_sources_calls_of_a_function_that_runs_once_are_the_amount_of_work() -> None:
     assert Found(plain(training()), plain(training(200))).found == [("main", "step", 100.0, 200.0, False)]
 
 

@@ -47,16 +47,17 @@ def added(comparison: Case, name: str, processes: tuple[int, int]) -> float:
 
 def test_more_workers_import_and_are_fed_more_often() -> None:
     found = compared(with_workers(2), with_workers(6))
-    assert added(found, LOADS, (3, 7)) == 4 * 300
-    assert added(found, "setup", (3, 7)) == 4  # the project's own, called while a module is imported
-    assert added(found, "dumps", (3, 7)) == 400
-    assert added(found, DUMP, (3, 7)) == 400
-    assert added(found, "augment", (3, 7)) == 0
-    assert added(found, "step", (3, 7)) == 0
+    # `setup` is the project's own, called while a module is imported.
+    expected = {LOADS: 4 * 300, "setup": 4, "dumps": 400, DUMP: 400, "augment": 0, "step": 0}
+    assert {name: added(found, name, (3, 7)) for name in expected} == expected
     # As many processes: nothing comes with their number.
     assert added(found, LOADS, (3, 3)) == 0
     assert found.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
     assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-3)
+    sites = found.signals.origins.sites
+    of_loads = sites.row == found.signals.table.name.index(LOADS)
+    assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
+    assert not sites.from_code[of_loads].any()
     other_way = compared(with_workers(6), with_workers(2))
     assert added(other_way, LOADS, (7, 3)) == -4 * 300
     assert other_way.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
@@ -70,13 +71,3 @@ def test_what_the_workers_do_more_is_work() -> None:
     more = compared(with_workers(2), with_workers(6, steps=200))
     assert added(more, "step", (3, 7)) == 0
     assert more.signals.movement.calls_factor > 1.3
-
-
-def test_the_seconds_stand_under_start_and_end() -> None:
-    """The account still adds up, and the functions behind the bucket are named."""
-    found = compared(with_workers(2), with_workers(6))
-    assert sum(one.seconds for one in found.account.buckets) == pytest.approx(found.account.added_s)
-    sites = found.signals.origins.sites
-    of_loads = sites.row == found.signals.table.name.index(LOADS)
-    assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
-    assert not sites.from_code[of_loads].any()
