@@ -11,18 +11,19 @@ Failed = pytest.fail.Exception
 Skipped = pytest.skip.Exception
 
 
-def test_what_is_missing_skips_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "interpreters")
-    with pytest.raises(Skipped, match="mpi: no mpirun"):
-        require("mpi", False, "no mpirun")
-    monkeypatch.setenv(VARIABLE, "mpi")
-    require("mpi", True, "no mpirun")
-
-
-@pytest.mark.parametrize("promised", ["mpi", "interpreters, mpi", "all"])
-def test_what_is_missing_though_promised_fails(monkeypatch: pytest.MonkeyPatch, promised: str) -> None:
+@pytest.mark.parametrize(
+    ("promised", "ended", "said"),
+    [
+        ("interpreters", Skipped, "mpi: no mpirun"),
+        *((promised, Failed, "promises mpi, but: no mpirun") for promised in ("interpreters, mpi", "all")),
+    ],
+)
+def test_what_is_missing_skips_and_fails_where_it_is_promised(
+    monkeypatch: pytest.MonkeyPatch, promised: str, ended: type[BaseException], said: str
+) -> None:
     monkeypatch.setenv(VARIABLE, promised)
-    with pytest.raises(Failed, match="promises mpi, but: no mpirun"):
+    require("mpi", True, "no mpirun")
+    with pytest.raises(ended, match=said):
         require("mpi", False, "no mpirun")
 
 
