@@ -38,11 +38,10 @@ from profkit.report import secrets as secrets_module
 from profkit.report.command_mask import MOST_WORDS
 from profkit.report.declared import Kind, declared
 from profkit.report.doctordoc import DoctorReport
-from profkit.report.placeholders import MASK
 from profkit.report.ranksdoc import RanksReport
 from profkit.report.safety import Masker, Owner
 from profkit.report.scalingdoc import ScalingReport
-from profkit.report.secrets import holds_secret, masked_by_rules, rules
+from profkit.report.secrets import holds_secret, rules
 from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.verdict import types as verdict_types
 from profkit.verdict.diagnosis import diagnose as compare
@@ -57,13 +56,10 @@ HUB_TOKEN = "hf_" + "QwErTyUiOp1234567890"
 GIT_TOKEN = "ghp_" + "0123456789abcdefABCDEF"
 CLOUD_KEY = "AKIA" + "IOSFODNN7EXAMPLE"
 RANDOM = "x9Kq27ZpLm4Tv8Rw1YsB6nHd"
-COMMAND = tuple(
-    words_of("mpirun -H gpu-node17:1,gpu-node18:1 /home/alice/.venv/bin/python /home/alice/job/train.py")
-)
 
 
-def planted_run(path: str, host: str, factor: float) -> Run:
-    """Build a run with secrets in every text that a run file has room for."""
+def run_of(host: str, factor: float) -> Run:
+    """Build a run of a user's project, whose files are in her home, elsewhere and of libraries."""
     rows = [
         ("/home/alice/job/train.py", "Trainer.step", 10, 100, 1.0, 3.0),
         (f"/home/alice/job/{GIT_TOKEN}/model.py", "forward", 20, 100, 2.0, 2.0 * factor),
@@ -72,42 +68,26 @@ def planted_run(path: str, host: str, factor: float) -> Run:
         ("/opt/python/lib/python3.11/json/decoder.py", "decode", 332, 10, 0.5, 0.5),
         ("/tmp/torchinductor_alice/ab/cabc.py", "call", 3, 10, 0.7, 0.7),
         ("C:\\Users\\carol\\job\\win.py", "windows", 7, 10, 0.6, 0.6),
-        ("~", "<method 'sort' of 'list' objects>", 0, 10, 0.3, 0.3),
     ]
-    environment = {
-        "OMP_NUM_THREADS": "8",
-        "XLA_FLAGS": f"--xla_dump_to=/home/alice/dump --token {RANDOM}",
-        "AWS_SECRET_ACCESS_KEY": "loose_secret",
-    }
-    described = Host(host, "Linux", "AMD EPYC", 8, 8)
-    manifest = Manifest(
-        *("profkit.run/1", "0.1.0", COMMAND, "/home/alice/job", 0, "2026-01-01T00:00:00Z", 9.0 * factor),
-        host=described,
-        environment=environment,
-        packages={"job": "0.1 @ file:///home/alice/job"},
-        git={"revision": "0123456789abcdef0123456789abcdef01234567", "dirty": True},
-        job={"id": f"SLURM_JOB_ID:7.{host}", "rank": 0, "world_size": 1},
+    command = (
+        "mpirun",
+        "-H",
+        "gpu-node17:1,gpu-node18:1",
+        "/home/alice/.venv/bin/python",
+        "/home/alice/job/train.py",
     )
+    head = ("profkit.run/1", "0.1.0", command, "/home/alice/job", 0, "2026-01-01T00:00:00Z", 9.0 * factor)
+    # A variable that profkit would not have recorded, and that differs.
+    environment = {"OMP_NUM_THREADS": "8", "AWS_SECRET_ACCESS_KEY": f"secret {factor}"}
+    site, project = "/home/alice/.venv/lib/python3.11/site-packages", "/home/alice/job"
     process = Process(
-        *(4242, 1, "main", None, COMMAND, "exited", "3.11.7", 9.0 * factor, 8.0, 0.1),
+        *(4242, 1, "main", None, command, "exited", "3.11.7", 9.0 * factor, 8.0, 0.1),
         threads=(Thread(build.profile(rows, traced=True), 4242, f"worker of alice on {host}", 8.0, 0.1),),
-        roots=Roots(
-            ("/opt/python/lib/python3.11",),
-            ("/home/alice/.venv/lib/python3.11/site-packages",),
-            ("/home/alice/job",),
-        ),
-        host=described,
+        roots=Roots(("/opt/python/lib/python3.11",), (site,), (project,)),
+        host=Host(host, "Linux", "AMD EPYC", 8, 8),
         environment=environment,
-        notes=(
-            Notice("agent-failed", f"wrote /home/alice/job/log on {host} with {CLOUD_KEY}"),
-            Notice("record-unreadable", "x", {"problem": f"PASSWORD=loose_secret {RANDOM}"}),
-        ),
     )
-    warnings = (
-        Notice("text", f"{host}: could not read /home/alice/.netrc of alice"),
-        Notice("of-a-later-version", "curl -u alice:loose_secret", {"/home/alice": (f"on {host}", RANDOM)}),
-    )
-    return Run(path, (process,), manifest, None, warnings)
+    return Run("", (process,), Manifest(*head, host=process.host, environment=environment))
 
 
 @pytest.fixture
@@ -120,11 +100,8 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
         monkeypatch.setenv(variable, "alice")
     monkeypatch.setattr("platform.node", lambda: "gpu-node17.corp.example")
     paths = (home / "gpu-node17-before.prof", home / "after.prof")
-    write_run(paths[0], planted_run("", "gpu-node17.corp.example", 1.0))
-    other = planted_run("", "gpu-node18.corp.example", 4.0)
-    # A variable that profkit would not have recorded, and that differs.
-    changed = {**other.manifest.environment, "AWS_SECRET_ACCESS_KEY": "loose_secret_2"}
-    write_run(paths[1], replace(other, manifest=replace(other.manifest, environment=changed)))
+    write_run(paths[0], run_of("gpu-node17.corp.example", 1.0))
+    write_run(paths[1], run_of("gpu-node18.corp.example", 4.0))
     return paths
 
 
@@ -153,11 +130,16 @@ def test_a_report_of_masked_runs_says_the_same(planted: tuple[Path, Path], tmp_p
     assert told(*copies) == plain
 
 
-def test_masking_twice_changes_nothing(planted: tuple[Path, Path]) -> None:
-    run = load_run(planted[0])
+def test_masking_twice_changes_nothing() -> None:
+    host = "gpu-node17.corp.example"
+    notices = (
+        Notice("agent-failed", f"wrote /home/alice/job/log on {host} with {CLOUD_KEY}"),
+        Notice("record-unreadable", "x", {"problem": f"PASSWORD=loose_secret {RANDOM}"}),
+        Notice("of-a-later-version", "curl -u alice:loose_secret", {"/home/alice": (f"on {host}", RANDOM)}),
+    )
+    run = replace(run_of(host, 1.0), warnings=notices)
     once = Masker([run]).run(run)
-    twice = Masker([once]).run(once)
-    assert repr(twice) == repr(once)
+    assert repr(Masker([once]).run(once)) == repr(once)
 
 
 def test_commands_of_two_machines_are_compared_alike_when_masked() -> None:
@@ -290,23 +272,15 @@ def test_homes_are_known_by_their_form(text: str, masked: str) -> None:
     assert Masker().name(text) == masked
 
 
-@pytest.mark.parametrize(
-    "option",
-    words_of(
+def test_options_of_secrets_are_known_by_their_names() -> None:
+    secret = words_of(
         "--token=x HF_TOKEN=x --wandb-api-key=x AWS_SECRET_ACCESS_KEY=x password=1234 --dbPassword=x "
         "PGPASSWORD=x --pw=12 --creds=x --proxy-user=x --tokens=x --key=x"
-    ),
-)
-def test_options_of_secrets_are_known_by_their_names(option: str) -> None:
-    assert holds_secret(*option.split("="))
-
-
-@pytest.mark.parametrize(
-    "option",
-    words_of("--tokens=512 --tokenizer=x --max-tokens=512 --pad_token=x --pin-memory=true --monkey=x"),
-)
-def test_other_options_hold_no_secret(option: str) -> None:
-    assert not holds_secret(*option.split("="))
+    )
+    others = words_of(
+        "--tokens=512 --tokenizer=x --max-tokens=512 --pad_token=x --pin-memory=true --monkey=x"
+    )
+    assert [option for option in secret + others if holds_secret(*option.split("="))] == secret
 
 
 @pytest.mark.parametrize(
@@ -345,14 +319,6 @@ def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
     # Whoever masks a masked run changes nothing.
     again = Masker([run]).run(run)
     assert Masker([again]).words(shown) == shown
-
-
-def test_commands_that_differ_still_do() -> None:
-    commands = [("python", "x.py", "--token", word) for word in ("one!", "two!")]
-    masker = Masker([Run("a.prof", (Process(command=command),)) for command in commands])
-    one, two, again = map(masker.words, (*commands, commands[0]))
-    assert one != two
-    assert one == again
 
 
 def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:
@@ -559,23 +525,6 @@ def test_the_rules_name_their_source_and_need_what_they_find() -> None:
     for rule in rules():
         assert rule.needs
         assert all(piece == piece.lower() for piece in rule.needs)
-
-
-#: Beginnings of secrets, and what looks for their ends in vain: a rule that begins again at each would never end.
-ADVERSARIAL = words_of(
-    "eyJ|eyJa.|xoxb-1-|sk-|sk-a_|://|://a:|a@|a.|a@a.|-----BEGIN A|AccountKey=|aws key |password=|?sig=|Bearer |"
-    "basic |1234567890:|glpat-|A|a|0| |=|AC|api_key: |ibm-cloud-iam-api-key|hooks.slack.com/services/|"
-    "PuTTY-User-Key-File-2|-us1|\n|/",
-    "|",
-)
-
-
-@pytest.mark.parametrize("piece", ADVERSARIAL)
-def test_time_grows_with_the_text_and_no_faster(piece: str) -> None:
-    """A rule that backtracks over a megabyte would take hours; the test only ends if none does."""
-    text = piece * (400_000 // len(piece))
-    assert masked_by_rules(text, lambda _: MASK) is not None
-    assert masked_by_rules(text + "!" + text, lambda _: MASK) is not None
 
 
 @pytest.mark.parametrize(
