@@ -1,4 +1,4 @@
-"""The registry of renderers: every format is found by its name and its suffixes, and one more is one class."""
+"""The registry of renderers: every format is found by its name and its suffixes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import profkit
 from profkit.api.reported import Layout
 from profkit.cli.options import FORMATS
 from profkit.errors import UsageError
-from profkit.report import renderers
 from profkit.report.figures import Figure
 from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
-from profkit.report.reports import Report, RunReport
+from profkit.report.reports import RunReport
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
 
@@ -32,27 +31,9 @@ def test_names_and_suffixes_are_each_of_one() -> None:
     assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
 
 
-class Csv(Renderer):
-    """Functions as comma-separated values."""
-
-    name = "csv"
-    suffixes = (".csv",)
-    default_rows = 3
-
-    def render(self, report: Report, rows: int) -> str:
-        document = report.document(rows)
-        assert document.figures == ()
-        return f"{document.title},{rows}\n"
-
-
-def test_another_format_is_a_class_and_an_entry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(renderers, "RENDERERS", (*RENDERERS, Csv))
-    run = profkit.read(SAMPLE)
-    assert run.report("csv") == "profkit show,3\n"
-    run.save(tmp_path / "a.csv", limit=7)
-    assert (tmp_path / "a.csv").read_text() == "profkit show,7\n"
-    with pytest.raises(UsageError, match="html, svg or csv"):
-        run.report("tsv")
+def test_a_format_that_is_none_is_answered_by_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="html or svg"):
+        profkit.read(SAMPLE).report("tsv")
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)

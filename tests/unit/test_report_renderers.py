@@ -19,7 +19,7 @@ from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name
-from profkit.verdict.types import Diff
+from profkit.verdict.types import CAUSES, Diff
 from tests import report_builders as build
 
 DOCUMENTS: dict[str, Callable[[], Document]] = {
@@ -135,6 +135,14 @@ def test_no_function_is_dropped_silently() -> None:
     assert "1 below 0.1 % of the self time on both sides are not listed." in text
     everything = html.unescape(markdown.render(diff_document(diff, 0)))
     assert all(display_name(row.name) in everything for row in build.ROWS)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_every_cause_has_a_headline_that_names_it(cause: str) -> None:
+    diff = build.contended()
+    verdict = replace(diff.verdict, cause=cause, rule="less-time", kind=None)
+    first = terminal.render(diff_document(replace(diff, verdict=verdict)), width=120).splitlines()[0]
+    assert first.lower().count(cause) == 1 or f"({cause})" in first
 
 
 def test_empty_sides_render() -> None:
