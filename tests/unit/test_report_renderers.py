@@ -6,15 +6,23 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import profkit
+from profkit.api.reported import Layout
+from profkit.cli.options import FORMATS
+from profkit.errors import UsageError
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table
+from profkit.report.figures import Figure
 from profkit.report.notices import notice_text
+from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
+from profkit.report.reports import RunReport
 from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
@@ -244,3 +252,44 @@ def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
 def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:
     text = markdown.render(diff_document(build.code_change()))
     assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in text
+
+
+# The registry
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
+
+
+def test_names_and_suffixes_are_each_of_one() -> None:
+    names = [renderer.name for renderer in RENDERERS]
+    suffixes = [suffix for renderer in RENDERERS for suffix in renderer.suffixes]
+    assert tuple(names) == FORMATS
+    assert len(set(names)) == len(names)
+    assert len(set(suffixes)) == len(suffixes)
+    for renderer in RENDERERS:
+        assert renderer_named(renderer.name) is renderer
+        assert renderer.default_rows > 0
+        for suffix in renderer.suffixes:
+            assert renderer_for(Path(f"a{suffix.upper()}")) is renderer
+    assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
+
+
+def test_a_format_that_is_none_is_answered_by_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="html or svg"):
+        profkit.read(SAMPLE).report("tsv")
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_figures_are_made_only_for_what_draws(
+    renderer: type[Renderer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    figures = RunReport.figures
+
+    def watched(report: RunReport) -> tuple[Figure, ...]:
+        made.append(report)
+        return figures(report)
+
+    monkeypatch.setattr(RunReport, "figures", watched)
+    text = renderer().render(profkit.read(SAMPLE).laid_out(Layout(drawn=True)), 5)
+    assert text.endswith("\n")
+    assert bool(made) == renderer.draws
