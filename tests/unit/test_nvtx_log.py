@@ -171,33 +171,6 @@ def test_what_is_no_event_file(tmp_path: Path, data: bytes, says: str) -> None:
         read_nvtx_log(write_log(tmp_path, data))
 
 
-@given(
-    st.lists(
-        st.builds(
-            record,
-            st.integers(0, 9),
-            st.integers(0, 2**62),
-            string=st.sampled_from([0, 1, 2, 0xFFFFFFFF]),
-            domain=st.sampled_from([0, 1, 0xFFFF]),
-            payload=st.one_of(
-                st.integers(0, 2**64 - 1),
-                st.integers(0, 40).map(lambda i: 1 << 48 | nf.HEADER_BYTES + i * 32),
-            ),
-            payload_type=st.integers(0, 255),
-        ),
-        max_size=40,
-    ),
-    st.binary(max_size=60),
-    st.binary(max_size=200),
-)
-@settings(max_examples=60, deadline=None)
-def test_any_bytes_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, records: list[bytes], tail: bytes, text: bytes
-) -> None:
-    path = write_log(tmp_path_factory.mktemp("log"), event_file(records) + tail, b"PFKNVTXD" + text)
-    assert len(read_nvtx_log(path).ranges.validate()) <= len(records) + 2
-
-
 # Pairing, against the obvious loops
 
 

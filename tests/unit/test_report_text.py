@@ -9,25 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.report import units
-from profkit.report.text import cell_width, clean, pad, shorten_middle, shorten_start, wrap, wrap_some
+from profkit.report.text import clean, pad, shorten_middle, shorten_start, wrap, wrap_some
 from tests.shared import words_of
-
-TEXT = st.text(st.characters(codec=None))
-
-
-@given(TEXT)
-def test_clean_text_is_one_line_that_no_terminal_obeys(text: str) -> None:
-    cleaned = clean(text)
-    assert cleaned.splitlines() in ([], [cleaned])
-    assert not any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 for c in cleaned)
-    cleaned.encode("utf-8")  # no surrogate is left
-    assert clean(cleaned) == cleaned
-
-
-@given(TEXT, st.integers(0, 50))
-def test_shortened_text_fits(text: str, width: int) -> None:
-    assert cell_width(shorten_middle(text, width)) <= width
-    assert cell_width(shorten_start(text, width)) <= width
 
 
 def test_what_is_readable_is_kept_and_of_what_is_shortened_both_ends_or_the_end_of_a_path() -> None:
@@ -37,13 +20,6 @@ def test_what_is_readable_is_kept_and_of_what_is_shortened_both_ends_or_the_end_
     assert shorten_middle("abcdefghij", 10) == "abcdefghij"
     assert shorten_start("model/blocks.py:88", 12) == "…locks.py:88"
     assert shorten_middle("函数函数函数", 7) == "函数…数"
-
-
-@given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp"))), st.integers(2, 40))
-def test_wrapped_text_fits_and_loses_nothing(text: str, width: int) -> None:
-    lines = wrap(text, width)
-    assert all(cell_width(line) <= width for line in lines)
-    assert "".join(lines) == text
 
 
 def test_a_number_keeps_its_unit_and_long_texts_are_cut_in_their_middle() -> None:
