@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import struct
 import subprocess
@@ -13,15 +12,11 @@ import numpy as np
 import pytest
 
 from fuzz.target import SEEDS
-from profkit.capture import native, records
-from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import MAGIC, MappedTables, ThreadEnd
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import ThreadTable
-from tests.requirements import require
-
-INJECT = Path(records.__file__).parent / "agent" / "inject"
+from tests.records import traced_spool
 
 PROGRAM = """
 import os, threading, time
@@ -43,15 +38,11 @@ os.kill(os.getpid(), 9)
 @pytest.fixture(scope="module")
 def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A spool of a process that was killed."""
-    require("native", any(Path(native.__file__).parent.glob("lib/_tracer*")), "the tracer was not compiled")
     path = tmp_path_factory.mktemp("spool")
-    (path / settings.sampled_mark(process_facts.boot_id())).touch()
-    environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(path)}
-    environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    environment = traced_spool(path)
     program = tmp_path_factory.mktemp("program") / "program.py"
     program.write_text(PROGRAM)
     assert subprocess.run([sys.executable, str(program)], env=environment).returncode == -signal.SIGKILL
-    (path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
     return path
 
 
