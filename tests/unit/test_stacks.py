@@ -103,10 +103,8 @@ def test_a_tree_is_bounded_whatever_the_calls_are(monkeypatch: pytest.MonkeyPatc
 
 def test_a_plain_profile_has_reconstructed_stacks() -> None:
     callers = {"left": {"outer": 1}, "right": {"outer": 1}, "leaf": {"left": 2, "right": 1}}
-    run = plain(
-        [Fn("outer", run=0.1), *(Fn(name, sum(of.values()), 0.9, callers=of) for name, of in callers.items())]
-    )
-    page = run_page(run, "tottime")
+    called = [Fn(name, sum(of.values()), 0.9, callers=of) for name, of in callers.items()]
+    page = run_page(plain([Fn("outer", run=0.1), *called]), "tottime")
     found, names = page.stacks, page.functions["names"]
     assert not found["measured"]
     paths, around = set(), ()
