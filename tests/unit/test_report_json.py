@@ -53,18 +53,6 @@ def test_a_run_follows_its_schema(name: str, judged: RunVerdict | None, explain:
     assert ("checks" in value) == (explain and judged is not None)
 
 
-def test_a_diff_says_what_was_measured() -> None:
-    value = strict(diff_object(build.contended()))
-    functions = {function["name"]: function for function in value["functions"]}
-    solve, pin = functions["solve"], functions["_pin"]
-    assert (solve["baseline"]["tottime"], solve["per_call_ratio"]) == (0.0101, pytest.approx(291.0))
-    assert (solve["baseline"]["rank"], solve["candidate"]["rank"]) == (6, 1)
-    assert (solve["p_value"], solve["root"]) == (None, "site")
-    assert (pin["baseline"], pin["match"], pin["per_call_ratio"]) == (None, "new", None)
-    assert value["verdict"]["kind"] == "external-load"
-    assert value["residue"]["baseline_only"] == 31
-
-
 def test_a_run_is_summed_over_its_threads() -> None:
     value = strict(show_object(build.captured_run()))
     solve = value["functions"][0]
