@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.cli import main
 from profkit.formats import load_run, write_run
 from profkit.model import Host, Manifest, Notice, Pool, Process, Profile, Roots, Run, Series, Thread
 from profkit.report.pseudonyms import Pseudonyms
@@ -25,7 +24,8 @@ from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
 from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
-from tests.shared import refused, words_of
+from tests.programs import Fn, program
+from tests.shared import exit_code, refused, words_of
 
 SECRET_OPTIONS = ("--password", "--pw", "--creds", "--key", "--tokens", "--proxy-user")
 SECRET_NAMES = ("PGPASSWORD", "--dbPassword", "API_KEY", "--auth")
@@ -173,9 +173,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
 
 
 def cli(*arguments: object) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert ended.value.code == 0
+    assert exit_code(*arguments) == 0
 
 
 def spelled(text: str) -> str:
@@ -294,39 +292,35 @@ def test_what_is_harmless_is_shown(planted: Planted, tmp_path: Path) -> None:
 
 #: Names of a customer, one in each place that a program's names come from.
 NAMES = tuple(words_of("globexscorer initechnet umbrellafeed hoolidriver vandelayrank wonkaext starkloader"))
-ROOTS = Roots(("/opt/python/lib/python3.11",), ("/opt/venv/lib/python3.11/site-packages",), ("/data/job",))
+SITE, STDLIB = "/opt/venv/lib/python3.11/site-packages", "/usr/lib/python3.11"
 PSEUDONYM = re.compile(r"\bn_[0-9a-f]{10}\b")
 
 
 def run_of(side: int) -> Run:
     """Build a run whose functions, files, modules, ranges, threads and commands are called after customers."""
-    rows = [
-        ("/data/job/hoolidriver.py", "train_step", 10, 100, 1.0, 4.0),
-        ("/data/job/initechnet/model.py", "globexscorer.forward", 20, 100, 1.0 + side, 2.0 + side),
-        ("/opt/venv/lib/python3.11/site-packages/numpy/linalg/_linalg.py", "solve", 30, 10, 1.5, 1.5),
-        ("/opt/python/lib/python3.11/json/decoder.py", "JSONDecoder.raw_decode", 332, 10, 0.5, 0.5),
-        ("~", "<built-in method wonkaext.run>", 0, 10, 0.4, 0.4),
+    files = ("/w/hoolidriver.py", "/w/initechnet/model.py", f"{SITE}/numpy/linalg/_linalg.py")
+    functions = [
+        Fn("train_step", 100, 1.0, file=files[0]),
+        Fn("globexscorer.forward", 100, 1.0 + side, callers={"train_step": 100}, file=files[1]),
+        Fn("solve", 10, 1.5, callers={"globexscorer.forward": 10}, file=files[2]),
+        Fn("JSONDecoder.raw_decode", 10, 0.5, callers={"train_step": 10}, file=f"{STDLIB}/json/decoder.py"),
+        Fn("<built-in method wonkaext.run>", 10, 0.4, callers={"train_step": 10}),
     ]
-    profile = build.profile(rows, traced=True)
-    module = profile.module.copy()
-    module[1] = len(profile.strings)
-    profile = replace(profile, strings=(*profile.strings, "initechnet.model"), module=module)
-    ranges = builders.ranges([builders.Told("umbrellafeed 3", 0, 5), builders.Told("step 3", 10, 15)])
-    command = ("python", "hoolidriver.py", "--model", "resnet50")
-    host = Host("n17", "Linux 6.1.0", "AMD EPYC 7763 64-Core Processor", 8, 8)
-    head = ("profkit.run/2", "0.1.0", command, "/data/job", 0, "2026-01-01T00:00:00Z", 5.0 + side)
-    manifest = Manifest(*head, host=host, packages={"numpy": "2.4.6"})
-    process = Process(
-        *(4242, 1, "main", None, command, "exited", "3.11.7", 5.0 + side, 4.5 + side, 0.1),
-        threads=(
-            Thread(profile, 4242, "MainThread", 4.5 + side, 0.1),
-            Thread(Profile.empty(), 5000, "vandelayrank", 0.1, 0.0),
-        ),
-        roots=ROOTS,
-        host=host,
-        ranges=ranges,
+    run = program(functions, command=("python", "hoolidriver.py", "--model", "resnet50"))
+    (process,) = run.processes
+    (thread,) = process.threads
+    strings = thread.profile.strings
+    module = np.array([0, len(strings), 0, 0, 0], np.int32)
+    thread = replace(
+        thread, profile=replace(thread.profile, strings=(*strings, "initechnet.model"), module=module)
     )
-    return Run("", (process,), manifest)
+    process = replace(
+        process,
+        threads=(thread, Thread(Profile.empty(), 5000, "vandelayrank")),
+        roots=Roots((STDLIB,), (SITE,), ("/w",)),
+        ranges=builders.ranges([builders.Told("umbrellafeed 3", 0, 5), builders.Told("step 3", 10, 15)]),
+    )
+    return replace(run, processes=(process,), manifest=replace(run.manifest, packages={"numpy": "2.4.6"}))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_profiles" / "tokenize_corpus"
 SIDES = (SAMPLES / "clean-1.prof", SAMPLES / "external-load.prof")
 
 
-def run(*arguments: str | Path, code: int = 0) -> None:
+def run(*arguments: object, code: int = 0) -> None:
     assert exit_code(*arguments) == code
 
 
