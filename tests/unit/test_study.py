@@ -278,5 +278,5 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
             read_trials(tmp_path)
     for text in ("", "{", "[]", '{"schema": "profkit.study/9"}'):
         (tmp_path / "study.json").write_text(text)
-        with pytest.raises(FormatError, match="damaged"):
+        with pytest.raises(FormatError, match="is damaged:"):
             read_plan(tmp_path)
