@@ -315,6 +315,14 @@ def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
     assert Masker([again]).words(shown) == shown
 
 
+def test_commands_that_differ_still_do() -> None:
+    commands = [("python", "x.py", "--token", word) for word in ("one!", "two!")]
+    masker = Masker([Run("a.prof", (Process(command=command),)) for command in commands])
+    one, two, again = map(masker.words, (*commands, commands[0]))
+    assert one != two
+    assert one == again
+
+
 def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:
     hosts = ",".join(f"node-{number}.corp.example:8" for number in range(4000))
     command = ("mpirun", "-H", hosts, *("--x=y",) * 100_000)
