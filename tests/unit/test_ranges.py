@@ -12,7 +12,7 @@ import pytest
 
 from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold_names, range_rows
 from profkit.measure.range_waiting import range_waiting, waiting_of
-from profkit.model import Process, Run, RunSet
+from profkit.model import Process, ProfileError, Run, RunSet
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples
 from profkit.report.jsondoc import diff_object
@@ -47,6 +47,11 @@ def assert_same(a: Any, b: Any, columns: Iterable[str]) -> None:
 
 def by_name(rows: Sequence[RangeRow]) -> dict[str, RangeRow]:
     return {row.key.name: row for row in rows}
+
+
+def test_a_table_of_strings_begins_with_the_empty_one() -> None:
+    with pytest.raises(ProfileError, match="empty string"):
+        replace(ranges_of([]), strings=("x",)).validate()
 
 
 def test_names_fold_where_that_joins_some() -> None:

@@ -23,6 +23,7 @@ from profkit.formats import load_run, write_run
 from profkit.measure import iterations, range_stats
 from profkit.model import (
     Host,
+    Job,
     Machine,
     Manifest,
     Neighbour,
@@ -87,7 +88,8 @@ def run_of(host: str, factor: float) -> Run:
         host=Host(host, "Linux", "AMD EPYC", 8, 8),
         environment=environment,
     )
-    return Run("", (process,), Manifest(*head, host=process.host, environment=environment))
+    job = Job(id=f"SLURM_JOB_ID:7.{host}", rank=0, world_size=1)
+    return Run("", (process,), Manifest(*head, host=process.host, environment=environment, job=job))
 
 
 @pytest.fixture
