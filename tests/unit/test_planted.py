@@ -379,7 +379,7 @@ def test_a_name_has_one_pseudonym_in_all_outputs(
     # Both sides of the comparison.
     assert sum(pseudonym in text for name, text in texts.items() if name.endswith("strings.npy")) >= 2
     # What is public is shown as it is.
-    for public in ("numpy", "solve", "raw_decode", "train_step", "append"):
+    for public in ("numpy", "solve", "raw_decode", "train_step", "list.append"):
         assert public in texts["page.html"], public
     # Another user has others.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))

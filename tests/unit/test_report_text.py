@@ -20,9 +20,8 @@ def test_what_is_readable_is_kept_and_of_what_is_shortened_both_ends_or_the_end_
     assert shorten_middle("abcdefghij", 10) == "abcdefghij"
     assert shorten_start("model/blocks.py:88", 12) == "…locks.py:88"
     assert shorten_middle("函数函数函数", 7) == "函数…数"
-    assert [shorten(text, 1) for shorten in (shorten_middle, shorten_start) for text in ("ab", "函")] == [
-        "…"
-    ] * 4
+    for shorten in (shorten_middle, shorten_start):
+        assert [shorten(text, width) for text in ("ab", "函") for width in (0, 1)] == ["", "…"] * 2
 
 
 def test_a_number_keeps_its_unit_and_long_texts_are_cut_in_their_middle() -> None:
