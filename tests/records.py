@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from profkit.capture import records
-from profkit.capture.agent import record_file, settings
+from profkit.capture import native, records
+from profkit.capture.agent import process_facts, record_file, settings
 from profkit.capture.record_types import TABLES, Codes, Launch, Record, Sampled, ThreadTable, rows
+from tests.requirements import require
 
 SECOND = 10**9
 
@@ -166,3 +169,15 @@ def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
         "threads": list(threads),
         **fields,
     }
+
+
+def traced_spool(spool: Path) -> dict[str, str]:
+    """Make a spool directory; returns the variables of a Python that leaves the tables of its tracer there."""
+    require("native", any(Path(native.__file__).parent.glob("lib/_tracer*")), "the tracer was not compiled")
+    spool.mkdir(exist_ok=True)
+    (spool / settings.sampled_mark(process_facts.boot_id())).touch()
+    (spool / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
+    inject = Path(records.__file__).parent / "agent" / "inject"
+    environment = {**os.environ, "PYTHONPATH": str(inject), settings.SPOOL_VARIABLE: str(spool)}
+    environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    return environment

@@ -65,11 +65,8 @@ def test_a_run_of_very_many_processes_is_read(tmp_path: Path, monkeypatch: pytes
 
     def another(pid: int) -> Process:
         rows = [Row("m.py", line, f"f{line}", 9, *random.random(2).tolist()) for line in range(1, 5)]
-        seconds = random.random(4).tolist()
-        thread = Thread(
-            profile(rows), tid=pid, run_s=seconds[0], run_queue_wait_s=seconds[1], user_s=seconds[2]
-        )
-        return replace(first, pid=pid, wall_s=seconds[3], threads=(thread,))
+        wall, *seconds = random.random(3).tolist()
+        return replace(first, pid=pid, wall_s=wall, threads=(Thread(profile(rows), pid, "", *seconds),))
 
     write_run(tmp_path / "many.prof", replace(run, processes=tuple(map(another, range(1, 1_001)))))
     assert len(load_run(tmp_path / "many.prof").processes) == 1_000
@@ -148,40 +145,35 @@ def test_a_budget_grows_with_the_file() -> None:
         large.spend("functions", 1)
 
 
-def measured(rows: int, seed: int, strings: tuple[str, ...]) -> Profile:
+def measured(rows: int) -> Profile:
     """Build a profile whose numbers are as hard to compress as measured ones."""
-    rng = np.random.default_rng(seed)
-    names = (1 + rng.permutation(len(strings) - 2)[:rows]).astype(np.int32)
-    calls, seconds = rng.geometric(0.01, rows), rng.exponential(1e-3, rows)
-    links = 2 * rows
-    edges = Edges(
-        rng.integers(0, rows, links).astype(np.int32),
-        np.sort(rng.integers(0, rows, links)).astype(np.int32),
-        *(rng.geometric(0.01, links), np.ones(links, np.int64)),
-        *rng.exponential(1e-3, (2, links)),
-    )
-    files = (names % 997 + 1).astype(np.int32)
-    return Profile(
-        strings,
-        *(files, names % 4000, names, names, files, (names + 1).astype(np.int32)),
-        *(calls, calls, seconds, seconds * rng.uniform(1, 9, rows)),
-        edges=edges,
-        wait=seconds / 3,
-        blocked=np.zeros(rows),
-        cumwait=seconds / 2,
-        cumblocked=np.zeros(rows),
-    )
+    rng = np.random.default_rng(1)
+    numbers = (column.tolist() for column in (rng.geometric(0.01, rows), *rng.exponential(1e-3, (2, rows))))
+    functions = [
+        Row(
+            f"/site/package{i % 997}/a.py",
+            i,
+            f"C{i}.f",
+            calls,
+            own,
+            within,
+            f"{i}",
+            f"{i:016}",
+            own / 3,
+            own / 2,
+        )
+        for i, (calls, own, within) in enumerate(zip(*numbers, strict=True))
+    ]
+    callers, callees = rng.integers(0, rows, (2, 2 * rows))
+    edges = zip(callers, callees, rng.geometric(0.01, 2 * rows), rng.exponential(1e-3, 2 * rows), strict=True)
+    return profile(functions, list(edges))
 
 
 @pytest.mark.parametrize(("processes", "functions"), [(1, 100_000), (16, 12_500)], ids=str)
 def test_a_big_run_loads(tmp_path: Path, processes: int, functions: int) -> None:
     """The weights leave room for what is really captured; most of 64 processes' functions are the same."""
-    names = (f"/site-packages/package{i % 997}/module.py:Class{i}.method" for i in range(functions + 2))
-    strings = ("", *names)
-    made = tuple(
-        Process(pid=seed + 1, threads=(Thread(measured(functions, seed, strings), tid=seed),))
-        for seed in range(processes)
-    )
+    thread = Thread(measured(functions))
+    made = tuple(Process(pid=pid, threads=(thread,)) for pid in range(1, processes + 1))
     write_run(tmp_path / "big.prof", replace(small_run(), processes=made))
     loaded = load_run(tmp_path / "big.prof")
     assert sum(len(thread.profile) for p in loaded.processes for thread in p.threads) == processes * functions

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
 import signal
 import struct
 import subprocess
@@ -13,18 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuzz.mutate import Mutation
 from fuzz.target import SEEDS
-from fuzz.targets.tables import TARGET
-from profkit.capture import native, records
-from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import MAGIC, MappedTables, ThreadEnd
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import ThreadTable
-from tests.requirements import require
-
-INJECT = Path(records.__file__).parent / "agent" / "inject"
+from tests.records import traced_spool
 
 PROGRAM = """
 import os, threading, time
@@ -46,15 +38,11 @@ os.kill(os.getpid(), 9)
 @pytest.fixture(scope="module")
 def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A spool of a process that was killed."""
-    require("native", any(Path(native.__file__).parent.glob("lib/_tracer*")), "the tracer was not compiled")
     path = tmp_path_factory.mktemp("spool")
-    (path / settings.sampled_mark(process_facts.boot_id())).touch()
-    environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(path)}
-    environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    environment = traced_spool(path)
     program = tmp_path_factory.mktemp("program") / "program.py"
     program.write_text(PROGRAM)
     assert subprocess.run([sys.executable, str(program)], env=environment).returncode == -signal.SIGKILL
-    (path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
     return path
 
 
@@ -62,15 +50,6 @@ def spool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(spool: Path) -> bytes:
     (path,) = spool.glob("*" + RESERVE_SUFFIX)
     return path.read_bytes()
-
-
-def calls(file: MappedTables, table: ThreadTable) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    codes, functions = file.codes, table.functions
-    for function, count in zip(functions.function.tolist(), functions.calls.tolist(), strict=True):
-        if codes.files[codes.file[function]].endswith("program.py"):
-            found.setdefault(codes.name[function], []).append(count)
-    return found
 
 
 def open_names(file: MappedTables, table: ThreadTable) -> list[str]:
@@ -86,9 +65,12 @@ def test_what_a_killed_process_had_called(whole: bytes) -> None:
     file = MappedTables(whole)
     main, other = file.threads(None, {}, {})
     assert (main.name, other.name) == ("MainThread", "stays \N{SNOWMAN}")
-    found = calls(file, main)
-    assert found["walk"] == [21]
-    assert found["<lambda>"] == [1, 1], "two functions of one line of a file are two"
+    codes, functions = file.codes, main.functions
+    own = [codes.files[at].endswith("program.py") for at in codes.file[functions.function]]
+    names = [codes.name[function] for function in functions.function]
+    found = sorted(zip(names, functions.calls.tolist(), own, strict=True))
+    assert ("walk", 21, True) in found
+    assert found.count(("<lambda>", 1, True)) == 2, "two functions of one line of a file are two"
     assert open_names(file, main)[-1] == "<built-in method posix.kill>"
     assert open_names(file, other)[-2:] == ["stays", "<built-in method time.sleep>"]
     assert not file.missed
@@ -140,28 +122,6 @@ def test_what_is_no_such_file(whole: bytes) -> None:
     assert problem_of(whole[:-4096]) == "damaged: it has a part of an impossible size"
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_any_bytes_end_in_tables_or_in_one_error(whole: bytes, seed: int) -> None:
-    mutation = Mutation(random.Random(seed), lambda data, most: data[:most])
-    outcomes = set()
-    for _ in range(150):
-        try:
-            file = MappedTables(TARGET.mutate(whole, mutation))
-            end = file.last_event_s
-            tables = file.threads(None if end is None else end + 1, {}, {1: ThreadEnd(1, 1, 1)})
-        except ValueError as error:
-            outcomes.add(str(error).partition(" ")[0])
-            continue
-        outcomes.add("read")
-        for table in tables:
-            for part in (table.functions, table.edges, table.waiting, table.open, table.inside):
-                columns = list(part.columns.values())
-                assert len({len(column) for column in columns}) == 1
-                assert all(np.isfinite(column).all() and (column >= 0).all() for column in columns)
-            assert (table.functions.function < len(file.codes)).all()
-    assert {"damaged:", "read"} <= outcomes <= {"damaged:", "torn:", "not", "made", "read"}
-
-
 #: Where `struct tier_store` is, and in it what is set here.
 TIERS = 112
 FIRST_BEGIN, FIRST_TIER, SAMPLED_NS, BURSTS, BURST_NS, EFFECT, LEAST, MOST, SLOWED = (
@@ -177,25 +137,34 @@ def changed(data: bytes, *numbers: tuple[int, float]) -> bytes:
     return bytes(copy)
 
 
-@pytest.mark.parametrize(
-    ("at", "value"),
-    [
-        *((TIERS, count) for count in (-1, 9, 2**62)),
-        *((FIRST_TIER, tier) for tier in (0, 3, -1)),
-        *((at, time) for at in (FIRST_BEGIN, SAMPLED_NS) for time in (-1, 2**62)),
-        *((BURSTS, count) for count in (-1, 2**53 + 1)),
-        *((BURST_NS, time) for time in (-1, 2**63 - 1)),
-        *((at, time) for at in (EFFECT, LEAST, MOST, SLOWED) for time in (-1.0, np.nan, np.inf, 1e300)),
-    ],
-)
-def test_tiers_that_cannot_be(whole: bytes, at: int, value: float) -> None:
-    assert problem_of(changed(whole, (at, value))) == "damaged: it has tiers that cannot be"
+#: Of the places where a number stands behind the first edge of a sampled thread.
+COUNTS, SCATTERS = "it holds a count that cannot be", "it holds a scatter that cannot be"
 
 
 @pytest.fixture(scope="module")
 def sampled() -> bytes:
     """A file of a process that was sampled for a while: one of the fuzzers' inputs."""
     return (SEEDS / "tables" / "sampled").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "problem"),
+    [
+        *((TIERS, count, "") for count in (-1, 9, 2**62)),
+        *((FIRST_TIER, tier, "") for tier in (0, 3, -1)),
+        *((at, time, "") for at in (FIRST_BEGIN, SAMPLED_NS) for time in (-1, 2**62)),
+        *((BURSTS, count, "") for count in (-1, 2**53 + 1)),
+        *((BURST_NS, time, "") for time in (-1, 2**63 - 1)),
+        *((at, time, "") for at in (EFFECT, LEAST, MOST, SLOWED) for time in (-1.0, np.nan, np.inf, 1e300)),
+        *((at, count, COUNTS) for at, count in ((96, -1), (96, 2**53 + 1), (112, 2**60))),
+        *((at, x, SCATTERS) for at, x in ((104, np.nan), (120, -1.0), (120, np.inf))),
+    ],
+)
+def test_numbers_that_cannot_be(whole: bytes, sampled: bytes, at: int, value: float, problem: str) -> None:
+    data = whole
+    if problem:
+        data, at = sampled, at + int(main_edges(MappedTables(sampled))[0])
+    assert problem_of(changed(data, (at, value))) == f"damaged: {problem or 'it has tiers that cannot be'}"
 
 
 def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
@@ -211,18 +180,6 @@ def test_calls_of_bursts_stand_for_more(sampled: bytes) -> None:
     few = MappedTables(changed(sampled, (BURSTS, 2))).threads(None, {}, {})[0]
     assert np.isnan(few.estimates.calls_low).all()
     assert few.functions.calls[walk] < ncalls[walk]
-
-
-@pytest.mark.parametrize(
-    ("offset", "value", "problem"),
-    [
-        *((at, count, "a count that cannot be") for at, count in ((96, -1), (96, 2**53 + 1), (112, 2**60))),
-        *((at, x, "a scatter that cannot be") for at, x in ((104, np.nan), (120, -1.0), (120, np.inf))),
-    ],
-)
-def test_samples_and_bursts_that_cannot_be(sampled: bytes, offset: int, value: float, problem: str) -> None:
-    edge = int(main_edges(MappedTables(sampled))[0])
-    assert problem_of(changed(sampled, (edge + offset, value))) == f"damaged: it holds {problem}"
 
 
 def test_a_damaged_file_costs_the_functions_of_its_process_alone(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 
 import pytest
@@ -17,6 +17,7 @@ from profkit.report import markdown
 from profkit.report.document import Bullets, Column, Document, Facts, Note, Row, Section, Table, VerdictBlock
 from tests.requirements import imported
 from tests.shared import words_of
+from tests.unit.test_report_renderers import HOSTILE
 
 #: What programs call their functions, ranges and files, and users their options.
 NAMES = words_of(
@@ -111,6 +112,17 @@ def test_what_is_looked_for_can_be_found(name: str) -> None:
     assert "href" in rendered or list(references(reader.texts))
 
 
+@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) -> None:
+    text = markdown.render(make())
+    assert len(text.encode()) <= markdown.MAX_BYTES
+    rendered, reader = page(text)
+    shown = words_of("code details em h2 h3 li p pre span strong summary table tbody td th thead tr ul")
+    assert set(reader.tags) <= set(shown)
+    assert rendered.count("<details>") == rendered.count("</details>") >= 1
+    assert list(references(reader.texts)) == []
+
+
 @pytest.mark.parametrize("character", ["x", "é", "`", "``` ", "𝔘", "\\", "<b>"])
 @pytest.mark.parametrize("count", [1, 40])
 def test_a_long_command_pushes_nothing_out(character: str, count: int) -> None:
@@ -134,8 +146,6 @@ def test_a_long_command_pushes_nothing_out(character: str, count: int) -> None:
 def test_a_report_that_is_cut_in_a_fence_closes_it() -> None:
     """Commands alone that are too many: the last resort cuts at a line of them."""
     commands = tuple(f"profkit capture -o {number}.prof -- python {'x' * 150}" for number in range(1000))
-    section = Section("", (Bullets(commands, commands=True),), detail=True)
-    text = markdown.render(Document("title", (section,)))
+    text = markdown.render(Document("", (Section("", (Bullets(commands, commands=True),), detail=True),)))
     assert len(text.encode()) <= markdown.MAX_BYTES
-    _, reader = page(text)
-    assert any("Cut here to fit" in words for words in reader.texts)
+    assert any("Cut here to fit" in words for words in page(text)[1].texts)

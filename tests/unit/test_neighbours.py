@@ -76,9 +76,7 @@ def test_neighbours_are_named_in_the_order_of_what_they_used() -> None:
     big, small = (row for row in record["listed"] if row["pid"] in pids)
     assert (big["name"], small["name"]) == ("big-one", "small-one")
     assert big["cores"] > small["cores"] > 0.02
-    assert big["user"]
-    assert record["queued_s"] == pytest.approx(1.5, abs=0.5)
-    assert record["cores"] is None
+    assert (record["queued_s"], record["cores"]) == (pytest.approx(1.5, abs=0.5), None)
     assert record["cpu_s"] == watch.cpu_s > 0
 
 
@@ -147,7 +145,6 @@ CONTAINER = "3fa9c1d2e4b5" * 5 + "6789"
         ("0::/user.slice/user-1000.slice/session-3.scope", "session-3.scope"),
         (f"0::/system.slice/docker-{CONTAINER}.scope", "docker 3fa9c1d2e4b5"),
         (f"4:memory:/docker/{CONTAINER}\n1:cpu:/", "docker 3fa9c1d2e4b5"),
-        (f"0::/kubepods.slice/pod1.slice/cri-containerd-{CONTAINER}.scope", "cri-containerd 3fa9c1d2e4b5"),
         (f"0::/machine.slice/libpod-{CONTAINER}.scope/container", "libpod 3fa9c1d2e4b5"),
         ("0::/lxc.payload.web/init.scope", "lxc web"),
         ("9:cpuacct:/slurm/uid_1001/job_4242/step_0", "job_4242"),

@@ -19,16 +19,8 @@ def repeats(scatter: float, runs: int = 5, seed: int = 1, factor: float = 1.0) -
 
 def both(a: np.ndarray, b: np.ndarray, waits: int = 0) -> Matched:
     n = a.shape[1]
-    return Matched(
-        time_a=a,
-        time_b=b,
-        calls_a=np.ones_like(a),
-        calls_b=np.ones_like(b),
-        native=np.zeros(n, np.bool_),
-        waits=np.arange(n) < waits,
-        total_a=a.sum(axis=1),
-        total_b=b.sum(axis=1),
-    )
+    native, calls = np.zeros(n, np.bool_), (np.ones_like(a), np.ones_like(b))
+    return Matched(a, b, *calls, native, np.arange(n) < waits, a.sum(axis=1), b.sum(axis=1))
 
 
 @pytest.mark.parametrize("factor", [1.0, 3.0])

@@ -8,16 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from profkit.compare.call_sites import CallSites
 from profkit.compare.origins import Origins
+from profkit.compare.process_calls import calls_of_processes
+from profkit.compare.sampled_calls import call_ratios
 from profkit.model import Run
+from profkit.verdict.readings import Case
 from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
-
-
-def from_code(sites: CallSites) -> list[float]:
-    """Part of the other calls of each function that changed code has made, weighed over its sites."""
-    weight = np.where(sites.one_sided, 1.0, np.abs(sites.log_ratio)) + 1e-12
-    return [float(one) for one in sites.by_row(weight * sites.from_code) / sites.by_row(weight)]
 
 
 class Found:
@@ -29,8 +25,10 @@ class Found:
         self.origins: Origins = signals.origins
 
     def calls(self, name: str) -> float:
-        """Part of the seconds of a function's other calls that changed code has made."""
-        return from_code(self.origins.sites)[self.names.index(name)]
+        """Part of the other calls of a function that changed code has made, weighed over its sites."""
+        sites, row = self.origins.sites, self.names.index(name)
+        weight = np.where(sites.one_sided, 1.0, np.abs(sites.log_ratio)) + 1e-12
+        return float(sites.by_row(weight * sites.from_code)[row] / sites.by_row(weight)[row])
 
     def cost(self, name: str) -> float:
         return float(self.origins.cost_from_code[self.names.index(name)])
@@ -48,45 +46,29 @@ DOT = "<built-in method lib.dot>"
 LOOP = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
 
 
-def test_more_steps_come_from_main_and_are_no_code() -> None:
-    found = Found(program(training()), program(training(200)))
-    assert found.found == [("main", "step", 100.0, 200.0, False)]
-    assert max(from_code(found.origins.sites)) == 0.0
-    assert not found.origins.cost_from_code.any()
-    # What they take with all that they call, at the baseline's cost.
-    assert found.origins.found[0].seconds == pytest.approx(3.15)
-    assert found.origins.found[0].calls == 1
-
-
-def test_a_loop_in_changed_code_makes_all_other_calls_of_what_it_calls() -> None:
-    found = Found(program(training()), program(training(**LOOP)))
-    assert found.found == [("blur", "sharpen", 5.0, 20.0, True)]
-    assert found.calls("sharpen") == 1.0
-    assert [found.calls(name) for name in ("step", "blur", DOT)] == [0.0, 0.0, 0.0]
-
-
 def test_calls_are_divided_between_a_loop_and_more_steps() -> None:
     """2,000 calls would be 1,000 for the steps alone: of the 3,500 added, 3,000 are the loop's."""
     found = Found(program(training()), program(training(200, **LOOP)))
     assert found.calls("sharpen") == pytest.approx(3000 / 3500, rel=1e-3)
-    assert found.calls(DOT) == 0.0
-    assert {row[:2] for row in found.found} == {("main", "step"), ("blur", "sharpen")}
+    assert [found.calls(name) for name in ("step", "blur", DOT)] == [0.0, 0.0, 0.0]
+    assert sorted(found.found) == [
+        ("blur", "sharpen", 5.0, 20.0, True),
+        ("main", "step", 100.0, 200.0, False),
+    ]
+    # What the steps take with all that they call, at the baseline's cost.
+    (steps,) = (origin for origin in found.origins.found if not origin.from_code)
+    assert (steps.seconds, steps.calls) == (pytest.approx(3.15), 1)
+    assert not Found(program(training()), program(training(200))).origins.cost_from_code.any()
 
 
 def test_calls_are_handed_down_to_what_they_call() -> None:
     """``step`` calls ``forward`` three times instead of once: the products below are its doing as well."""
     more = {"per_step": {"forward": 3}, "changed": {"step": "thrice"}}
-    found = Found(program(training()), program(shared_product(training(**more), forward=1200, backward=400)))
+    product = Fn(DOT, 1600, 1.6, callers={"forward": 1200, "backward": 400})
+    found = Found(program(training()), program([*training(**more)[:-1], product]))
     assert found.found == [("step", "forward", 1.0, 3.0, True)]
     assert found.calls("forward") == 1.0
     assert found.calls(DOT) == pytest.approx(1.0)
-
-
-def shared_product(functions: list[Fn], **callers: int) -> list[Fn]:
-    """The loop with so many products."""
-    total = sum(callers.values())
-    product = Fn(DOT, total, 0.001 * total, callers=callers)
-    return [product if fn.name == DOT else fn for fn in functions]
 
 
 def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
@@ -117,11 +99,7 @@ def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
     assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
 
 
-def test_without_sources_other_calls_are_code_where_their_caller_runs_again_and_again() -> None:
-    looped = Found(plain(training()), plain(training(per_step={"sharpen": 20})))
-    assert looped.found == [("blur", "sharpen", 5.0, 20.0, True)]
-    assert looped.calls("sharpen") == 1.0
-    # Those of a function that runs once are the amount of work.
+def test_without_sources_calls_of_a_function_that_runs_once_are_the_amount_of_work() -> None:
     assert Found(plain(training()), plain(training(200))).found == [("main", "step", 100.0, 200.0, False)]
 
 
@@ -157,3 +135,68 @@ def test_without_callers_changed_functions_are_all_there_is() -> None:
     assert found.found == []
     assert found.calls("blur") == 1.0
     assert found.calls("sharpen") == 0.0
+
+
+# More processes call more of what starts and feeds them: that is a setting, and no work
+
+IMPORTLIB = "<frozen importlib._bootstrap>"
+POOL = "/usr/lib/python3.11/multiprocessing/pool.py"
+LOADS = "<built-in method marshal.loads>"
+DUMP = "<method 'dump' of '_pickle.Pickler' objects>"
+FORKING = "/usr/lib/python3.11/multiprocessing/reduction.py"
+
+
+def worker(tasks: int, items: int, *, modules: int = 300, imports: float = 0.002) -> list[Fn]:
+    """A process that imports its modules, and then works on its share in so many tasks."""
+    return [
+        Fn("_find_and_load", 1, 0.0, file=IMPORTLIB),
+        Fn(LOADS, modules, imports * modules, callers={"_find_and_load": modules}),
+        Fn("setup", 1, 0.05, callers={"_find_and_load": 1}),
+        Fn("worker", 1, 0.0, file=POOL),
+        Fn("dumps", tasks, 0.0005 * tasks, callers={"worker": tasks}, file=FORKING),
+        Fn(DUMP, tasks, 0.001 * tasks, callers={"dumps": tasks}),
+        Fn("augment", items, 0.001 * items, callers={"worker": items}),
+    ]
+
+
+def with_workers(number: int, *, items: int = 1200, steps: int = 100) -> Run:
+    # Each batch goes to all workers, so that each of them has as many tasks as there are batches.
+    share = items // number
+    return program(training(steps), workers=[worker(steps, share) for _ in range(number)])
+
+
+def compared(a: Run, b: Run) -> Case:
+    return compare(one_side(a), one_side(b))
+
+
+def added(comparison: Case, name: str, processes: tuple[int, int]) -> float:
+    table, calls = comparison.signals.table, comparison.signals.calls
+    return float(calls_of_processes(table, calls, call_ratios(table), processes)[table.name.index(name)])
+
+
+def test_more_workers_import_and_are_fed_more_often() -> None:
+    found = compared(with_workers(2), with_workers(6))
+    # `setup` is the project's own, called while a module is imported.
+    expected = {LOADS: 4 * 300, "setup": 4, "dumps": 400, DUMP: 400, "augment": 0, "step": 0}
+    assert {name: added(found, name, (3, 7)) for name in expected} == expected
+    # As many processes: nothing comes with their number.
+    assert added(found, LOADS, (3, 3)) == 0
+    assert found.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
+    assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-3)
+    sites = found.signals.origins.sites
+    of_loads = sites.row == found.signals.table.name.index(LOADS)
+    assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
+    assert not sites.from_code[of_loads].any()
+    other_way = compared(with_workers(6), with_workers(2))
+    assert added(other_way, LOADS, (7, 3)) == -4 * 300
+    assert other_way.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
+
+
+def test_what_the_workers_do_more_is_work() -> None:
+    found = compared(with_workers(2), with_workers(6, items=2400))
+    assert added(found, "augment", (3, 7)) == 0
+    assert added(found, DUMP, (3, 7)) == 400
+    assert found.signals.movement.calls_factor > 1.1
+    more = compared(with_workers(2), with_workers(6, steps=200))
+    assert added(more, "step", (3, 7)) == 0
+    assert more.signals.movement.calls_factor > 1.3

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from profkit.compare.result_types import DiffTable
-from profkit.compare.started_processes import started
 from profkit.formats.load import load_run
 from profkit.model import Run
 from profkit.report.wording.verdicts import comparison_block
@@ -140,11 +139,6 @@ class TestMoreStarted:
         assert found.verdict.cause != "workload-change"
         assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
         assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
-
-    def test_what_is_counted(self) -> None:
-        found = started(compare(one_side(self.run(2, 1.0)), one_side(self.run(8, 1.0))).signals.table)
-        assert (found.processes, found.growth) == ((2, 8), 4.0)
-        assert found.any
 
 
 class TestSlices:

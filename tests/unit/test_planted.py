@@ -17,14 +17,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.cli import main
 from profkit.formats import load_run, write_run
 from profkit.model import Host, Manifest, Notice, Pool, Process, Profile, Roots, Run, Series, Thread
+from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
 from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
-from tests.shared import words_of
+from tests.programs import Fn, program
+from tests.shared import exit_code, refused, words_of
 
 SECRET_OPTIONS = ("--password", "--pw", "--creds", "--key", "--tokens", "--proxy-user")
 SECRET_NAMES = ("PGPASSWORD", "--dbPassword", "API_KEY", "--auth")
@@ -172,9 +173,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
 
 
 def cli(*arguments: object) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert ended.value.code == 0
+    assert exit_code(*arguments) == 0
 
 
 def spelled(text: str) -> str:
@@ -287,3 +286,117 @@ def test_what_is_harmless_is_shown(planted: Planted, tmp_path: Path) -> None:
     assert run.manifest.command[: len(HARMLESS_WORDS)] == HARMLESS_WORDS
     texts = repr(run) + "\n".join(strings_of([tmp_path / "t" / "run.prof"]))
     assert [name for name in HARMLESS_NAMES if name not in texts] == []
+
+
+# Names of the program, under ``--mask-names``
+
+#: Names of a customer, one in each place that a program's names come from.
+NAMES = tuple(words_of("globexscorer initechnet umbrellafeed hoolidriver vandelayrank wonkaext starkloader"))
+SITE, STDLIB = "/opt/venv/lib/python3.11/site-packages", "/usr/lib/python3.11"
+PSEUDONYM = re.compile(r"\bn_[0-9a-f]{10}\b")
+
+
+def run_of(side: int) -> Run:
+    """Build a run whose functions, files, modules, ranges, threads and commands are called after customers."""
+    files = ("/w/hoolidriver.py", "/w/initechnet/model.py", f"{SITE}/numpy/linalg/_linalg.py")
+    functions = [
+        Fn("train_step", 100, 1.0, file=files[0]),
+        Fn("globexscorer.forward", 100, 1.0 + side, callers={"train_step": 100}, file=files[1]),
+        Fn("solve", 10, 1.5, callers={"globexscorer.forward": 10}, file=files[2]),
+        Fn("JSONDecoder.raw_decode", 10, 0.5, callers={"train_step": 10}, file=f"{STDLIB}/json/decoder.py"),
+        Fn("<built-in method wonkaext.run>", 10, 0.4, callers={"train_step": 10}),
+        Fn("<method 'append' of 'list' objects>", 10, 0.2, callers={"train_step": 10}),
+    ]
+    run = program(functions, command=("python", "hoolidriver.py", "--model", "resnet50"))
+    (process,) = run.processes
+    (thread,) = process.threads
+    strings = thread.profile.strings
+    module = np.array([0, len(strings), 0, 0, 0, 0], np.int32)
+    thread = replace(
+        thread, profile=replace(thread.profile, strings=(*strings, "initechnet.model"), module=module)
+    )
+    process = replace(
+        process,
+        threads=(thread, Thread(Profile.empty(), 5000, "vandelayrank")),
+        roots=Roots((STDLIB,), (SITE,), ("/w",)),
+        ranges=builders.ranges([builders.Told("umbrellafeed 3", 0, 5), builders.Told("step 3", 10, 15)]),
+    )
+    return replace(run, processes=(process,), manifest=replace(run.manifest, packages={"numpy": "2.4.6"}))
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    paths = [tmp_path / "before.prof", tmp_path / "starkloader.prof"]
+    for side, path in enumerate(paths):
+        write_run(path, run_of(side))
+    return paths
+
+
+def named(text: str) -> list[str]:
+    return [name for name in NAMES if name in text.lower()]
+
+
+@pytest.mark.parametrize("command", ["diff", "show"])
+@pytest.mark.parametrize("format", [renderer.name for renderer in RENDERERS])
+def test_no_report_names_anything_of_the_program(
+    runs: list[Path], tmp_path: Path, format: str, command: str
+) -> None:
+    taken = runs if command == "diff" else runs[1:]
+    output = tmp_path / "report"
+    arguments = (command, *taken, "--format", format, "--limit", "0", "-o", output)
+    cli(*arguments, "--mask-names")
+    assert named(output.read_text(encoding="utf-8")) == []
+    cli(*arguments)
+    assert named(output.read_text(encoding="utf-8")), "what is looked for can be found"
+
+
+def test_the_screen_too(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    cli("show", runs[0], "--full", "--mask-names")
+    shown = capsys.readouterr().out
+    assert named(shown) == []
+    assert PSEUDONYM.search(shown)
+
+
+def test_a_name_has_one_pseudonym_in_all_outputs(
+    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("diff", *runs, "--ticket", "--mask-names", "-o", tmp_path / "t.md")
+    cli("show", runs[1], "--mask-names", "--limit", "0", "-o", tmp_path / "page.html")
+    for to in ("perfetto", "speedscope", "pstats"):
+        cli("export", runs[0], "--to", to, "--mask-names", "-o", tmp_path / f"out.{to}")
+    archive = members(tmp_path / "t.zip")
+    texts = {name: text for name, text in archive.items() if name.endswith(("strings.npy", ".json"))}
+    for name in ("t.md", "page.html", "out.perfetto", "out.speedscope", "out.pstats"):
+        texts[name] = (tmp_path / name).read_bytes().decode("utf-8", "replace")
+    assert [name for name, text in (archive | texts).items() if named(text)] == []
+    key = tmp_path / "cache" / "profkit" / "names.key"
+    assert key.stat().st_mode & 0o077 == 0
+    pseudonym = Pseudonyms(key.read_bytes(), ()).masked("globexscorer")
+    assert PSEUDONYM.fullmatch(pseudonym)
+    for name in ("page.html", "out.speedscope", "out.pstats"):
+        assert pseudonym in texts[name], name
+    # Both sides of the comparison.
+    assert sum(pseudonym in text for name, text in texts.items() if name.endswith("strings.npy")) >= 2
+    # What is public is shown as it is.
+    for public in ("numpy", "solve", "raw_decode", "train_step", "list.append"):
+        assert public in texts["page.html"], public
+    # Another user has others.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
+    cli("show", runs[1], "--mask-names", "--limit", "0", "-o", tmp_path / "other.html")
+    assert pseudonym not in (tmp_path / "other.html").read_text(encoding="utf-8")
+
+
+def test_names_cannot_be_masked_and_left_as_they_are(
+    runs: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in (["show", runs[0]], ["export", runs[0], "--to", "speedscope"]):
+        refused(capsys, *command, "--mask-names", "--full-paths")
+
+
+@pytest.mark.parametrize(
+    "text",
+    words_of("step 3|<module>|__init__|n_0123456789|<address 13>|***-b|host-a|epoch 1/90|MainThread", "|"),
+)
+def test_what_says_nothing_is_shown(text: str) -> None:
+    assert Pseudonyms(b"secret", ()).masked(text) == text

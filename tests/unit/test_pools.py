@@ -28,30 +28,26 @@ def test_the_library_s_own_variable_holds_over_the_common_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "threads", "environment", "at_start", "expected"),
+    ("library", "threads", "now", "at_start", "origin"),
     [
-        ("openblas", 4, {}, {}, ("default", "")),
-        ("openblas", 1, {}, {}, ("program", "")),
-        ("openblas", 2, {"OMP_NUM_THREADS": "2"}, None, ("variable", "OMP_NUM_THREADS=2")),
+        ("openblas", 4, "", "", "default"),
+        ("openblas", 1, "", "", "program"),
+        ("openblas", 2, "2", "2", "variable"),
         # Capped: OpenBLAS takes no more threads than it has CPUs, OpenMP does.
-        ("openblas", 4, {"OMP_NUM_THREADS": "16"}, None, ("variable", "OMP_NUM_THREADS=16")),
-        ("libgomp", 4, {"OMP_NUM_THREADS": "16"}, None, ("program", "OMP_NUM_THREADS=16")),
-        ("torch", 3, {"OMP_NUM_THREADS": "2"}, None, ("program", "OMP_NUM_THREADS=2")),
+        ("openblas", 4, "16", "16", "variable"),
+        ("libgomp", 4, "16", "16", "program"),
+        ("torch", 3, "2", "2", "program"),
         # Set in the script after the library was loaded.
-        ("openblas", 4, {"OMP_NUM_THREADS": "1"}, {}, ("default", "OMP_NUM_THREADS=1")),
-        ("openblas", 1, {"OMP_NUM_THREADS": "1"}, {}, ("variable", "OMP_NUM_THREADS=1")),
-        ("mkl", None, {"OMP_NUM_THREADS": "1"}, None, ("", "")),
+        ("openblas", 4, "1", "", "default"),
+        ("openblas", 1, "1", "", "variable"),
+        ("mkl", None, "1", "1", ""),
     ],
 )
-def test_origin(
-    library: str,
-    threads: int | None,
-    environment: dict[str, str],
-    at_start: dict[str, str] | None,
-    expected: tuple[str, str],
-) -> None:
-    start = environment if at_start is None else at_start
-    assert pool_origin(library, threads, environment, start, HOST) == expected
+def test_origin(library: str, threads: int | None, now: str, at_start: str, origin: str) -> None:
+    """Of a library that has so many threads, with values of ``OMP_NUM_THREADS`` now and at the start."""
+    environments = ({"OMP_NUM_THREADS": value} if value else {} for value in (now, at_start))
+    detail = f"OMP_NUM_THREADS={now}" if now and origin else ""
+    assert pool_origin(library, threads, *environments, HOST) == (origin, detail)
 
 
 def test_one_thread_a_core_is_a_default_only_where_there_are_as_many_cores() -> None:
@@ -84,23 +80,19 @@ def test_rows_of_a_record() -> None:
     assert pools_of(record(**{**facts, "pools": None}), HOST) is None
 
 
-@pytest.mark.parametrize(
-    ("library", "files"),
-    [
-        ("openblas", "libopenblas.so.0 libscipy_openblas64_-56d6093b.so libblas.so.3"),
-        ("libgomp", "libgomp-a34b3233.so.1.0.0"),
-        ("libomp", "libomp.so.5"),
-        ("libiomp5", "libiomp5.so"),
-        ("mkl", "libmkl_rt.so.2 libmkl_intel_lp64.so.2"),
-        ("blis", "libblis.so.4"),
-        ("tbb", "libtbb.so.12"),
-        (None, "libomptarget.so.18 libiompstubs5.so libmkl_intel_thread.so.2 libtbbmalloc.so.2 libm.so.6"),
-    ],
-)
-def test_libraries_are_known_by_their_files(library: str | None, files: str) -> None:
-    for file in words_of(files):
-        found = library_of(f"/usr/lib/{file}")
-        assert (found.name if found else None) == library, file
+def test_libraries_are_known_by_their_files() -> None:
+    files = {
+        "openblas": "libopenblas.so.0 libscipy_openblas64_-56d6093b.so libblas.so.3",
+        "libgomp": "libgomp-a34b3233.so.1.0.0",
+        "libomp": "libomp.so.5",
+        "libiomp5": "libiomp5.so",
+        "mkl": "libmkl_rt.so.2 libmkl_intel_lp64.so.2",
+        "blis": "libblis.so.4",
+        "tbb": "libtbb.so.12",
+        None: "libomptarget.so.18 libiompstubs5.so libmkl_intel_thread.so.2 libtbbmalloc.so.2 libm.so.6",
+    }
+    expected = {file: library for library, names in files.items() for file in words_of(names)}
+    assert {file: getattr(library_of(f"/usr/lib/{file}"), "name", None) for file in expected} == expected
 
 
 def test_mkl_is_asked_only_once_its_threading_layer_runs(monkeypatch: pytest.MonkeyPatch) -> None:

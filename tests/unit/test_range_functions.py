@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -25,9 +24,8 @@ from tests.builders import Row
 from tests.builders import profile as build_profile
 from tests.records import record, table
 from tests.run_files import member_of, npy, rewritten
+from tests.shared import check_schema
 from tests.unit.test_ranges import assert_same, ranges_of
-
-SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 
 #: Three functions: 0 opens a step, 1 a forward pass in it, 2 a layer in that. The profile does not have the fourth.
 CODES = [("train.py", line, name, "") for line, name in enumerate(("train", "forward", "layer", "other"))]
@@ -181,19 +179,14 @@ def test_members_that_contradict_each_other(path: Path, member: str, data: bytes
         load_run(path)
 
 
-@pytest.mark.parametrize(
-    "field",
-    [
-        *(7, [], {"contexts": [0, 3]}),
-        *({"contexts": [0, 9], "functions": [0, 5]}, {"contexts": "x", "functions": [0, 1]}),
-    ],
-)
-def test_a_field_that_is_none(path: Path, field: object) -> None:
+def test_a_field_that_is_none(path: Path) -> None:
     document = member_of(path, "processes.json")
-    document[0]["threads"][0]["range_calls"] = field
-    rewritten(path, {"processes.json": json.dumps(document).encode()})
-    with pytest.raises(FormatError, match="range_calls"):
-        load_run(path)
+    parts = ({"contexts": [0, 9], "functions": [0, 5]}, {"contexts": "x", "functions": [0, 1]})
+    for field in (7, [], {"contexts": [0, 3]}, *parts):
+        document[0]["threads"][0]["range_calls"] = field
+        rewritten(path, {"processes.json": json.dumps(document).encode()})
+        with pytest.raises(FormatError, match="range_calls"):
+            load_run(path)
 
 
 def test_both_reports_say_it() -> None:
@@ -204,7 +197,7 @@ def test_both_reports_say_it() -> None:
     for shown in ("train", "layer", "77.4 %"):
         assert shown in first
     result = show_object(run, judged=build.UNJUDGED)
-    jsonschema.validate(result, json.loads((SCHEMAS / "show-2.json").read_text(encoding="utf-8")))
+    check_schema(result, "show-2.json")
     step = next(row for row in result["ranges"] if row["name"] == "step {n}")
     assert [(o["name"], o["count"]) for o in step["opened_by"]] == [("train", 2)]
     assert [f["tottime"] for f in step["functions"]] == [6.0, 1.25, 0.5]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -18,16 +15,13 @@ from profkit.measure.range_waiting import range_waiting, waiting_of
 from profkit.model import Process, ProfileError, Run, RunSet
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples
-from profkit.report.diffdoc import diff_document
 from profkit.report.jsondoc import diff_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from profkit.verdict.diagnosis import diagnose as diff
 from tests import report_builders as build
 from tests.builders import Told, ranges
-from tests.shared import words_of
-
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "diff-2.json"
+from tests.shared import check_schema, words_of
 
 Row = tuple[str, float, float | None, int]
 
@@ -56,24 +50,9 @@ def by_name(rows: Sequence[RangeRow]) -> dict[str, RangeRow]:
     return {row.key.name: row for row in rows}
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"strings": ("x",)}, "empty string"),
-        ({"name": np.array([5], np.int32)}, "name points outside"),
-        ({"domain": np.array([-1], np.int32)}, "domain points outside"),
-        ({"parent": np.array([1], np.int32)}, "inside a later one"),
-        ({"parent": np.array([0], np.int64)}, "parent is not a column"),
-        ({"end_ns": np.array([1, 2], np.int64)}, "end_ns is not a column"),
-        ({"end_ns": np.array([0], np.int64)}, "ends before it begins"),
-        ({"kind": np.array([3], np.uint8)}, "kind points outside"),
-        ({"payload_type": np.array([7], np.uint8)}, "payload_type points outside"),
-    ],
-)
-def test_columns_that_contradict_each_other(change: dict[str, object], says: str) -> None:
-    good = ranges_of([("a", 1.0, 2.0, -1)])
-    with pytest.raises(ProfileError, match=says):
-        replace(good, **change).validate()  # type: ignore[arg-type]
+def test_a_table_of_strings_begins_with_the_empty_one() -> None:
+    with pytest.raises(ProfileError, match="empty string"):
+        replace(ranges_of([]), strings=("x",)).validate()
 
 
 def test_names_fold_where_that_joins_some() -> None:
@@ -119,21 +98,24 @@ def spread(name: str, factor: float, n: int = 40) -> Ranges:
     return ranges_of([(name, 0.0, float(d), -1) for d in durations])
 
 
-def test_a_shift_of_the_whole_distribution() -> None:
-    (change,) = compare_ranges([[spread("step", 1.0)]], [[spread("step", 3.0)]])
-    assert change.median_ratio == pytest.approx(3.0)
-    assert change.p95_ratio == pytest.approx(3.0)
-    assert change.total_ratio == pytest.approx(3.0)
-    assert change.slower == 1.0
+TAIL = ranges_of([("step", 0.0, 10.0 if i % 10 == 0 else 1.0, -1) for i in range(40)])
+EVEN = ranges_of([("step", 0.0, 1.0, -1)] * 40)
 
 
-def test_a_longer_tail_alone() -> None:
-    slow = ranges_of([("step", 0.0, 10.0 if i % 10 == 0 else 1.0, -1) for i in range(40)])
-    even = ranges_of([("step", 0.0, 1.0, -1)] * 40)
-    (change,) = compare_ranges([[even]], [[slow]])
-    assert change.median_ratio == 1.0
-    assert change.p95_ratio == pytest.approx(10.0)
-    assert change.slower == pytest.approx(0.55)
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "ratios"),
+    [
+        ([spread("step", 1.0)], spread("step", 3.0), (3.0, 3.0, 3.0, 1.0)),
+        ([EVEN], TAIL, (1.0, 10.0, 1.9, 0.55)),
+        # Of repeats the total of the median run, and all durations.
+        ([spread("step", factor) for factor in (1.0, 9.0, 2.0)], spread("step", 2.0), (1.0, 0.23, 1.0, 0.5)),
+    ],
+    ids=["a shift", "a longer tail", "repeats"],
+)
+def test_how_durations_changed(baseline: list[Ranges], candidate: Ranges, ratios: tuple[float, ...]) -> None:
+    (change,) = compare_ranges([[run] for run in baseline], [[candidate]])
+    found = (change.median_ratio, change.p95_ratio, change.total_ratio, change.slower)
+    assert found == pytest.approx(ratios, abs=0.02)
 
 
 def test_ranges_of_one_side_and_folding_over_both() -> None:
@@ -145,14 +127,6 @@ def test_ranges_of_one_side_and_folding_over_both() -> None:
     assert changes["new"].baseline is None
     assert changes["new"].slower is None
     assert changes["step {n}"].total_ratio == 2.0
-
-
-def test_replicates_give_the_median_runs_totals_and_all_durations() -> None:
-    runs = [[spread("step", factor)] for factor in (1.0, 9.0, 2.0)]
-    (change,) = compare_ranges(runs, [[spread("step", 2.0)]])
-    assert change.baseline.total_s == pytest.approx(2.0 * np.linspace(1, 2, 40).sum())
-    assert change.total_ratio == pytest.approx(1.0)
-    assert change.slower == pytest.approx(0.5, abs=0.02)
 
 
 def steps(factor: float = 1.0, name: str = "step") -> Ranges:
@@ -167,22 +141,18 @@ def run_with(*ranges: Ranges | None) -> Run:
 def test_diff_as_json() -> None:
     a, b = run_with(steps(1.0), ranges_of([("gone", 0.0, 1.0, -1)])), run_with(steps(3.0))
     shown = diff_object(diff(RunSet("a", (a,)), RunSet("b", (b,))))
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8"))).validate(shown)
+    check_schema(shown, "diff-2.json")
     step, gone = shown["ranges"]  # type: ignore[misc]
     assert (step["name"], step["median_ratio"], step["slower"]) == ("step", pytest.approx(3.0), 1.0)
     assert step["baseline"]["count"] == step["candidate"]["count"] == 40
     assert (gone["candidate"], gone["slower"]) == (None, None)
 
 
-def test_only_the_ranges_of_the_chosen_process_are_compared() -> None:
-    a, b = (RunSet(label, (run_with(steps(), steps(name="other")),)) for label in "ab")
-    assert [change.key.name for change in diff(a, b, process="pid:2").ranges] == ["other"]
-
-
-def test_a_replicate_without_ranges_does_not_count_as_zero() -> None:
-    a, b = RunSet("a", (run_with(steps()), run_with(None))), RunSet("b", (run_with(steps()),))
-    (change,) = diff(a, b).ranges
-    assert change.total_ratio == 1.0
+def test_ranges_of_the_chosen_process_are_compared_where_a_run_has_them() -> None:
+    run = run_with(steps(3.0), steps(name="other"))
+    a, b = RunSet("a", (run, run_with(None, None))), RunSet("b", (run,))
+    (change,) = diff(a, b, process="pid:2").ranges
+    assert (change.key.name, change.total_ratio) == ("other", 1.0)
 
 
 def test_show_for_people() -> None:
@@ -193,17 +163,6 @@ def test_show_for_people() -> None:
     section = text[text.index("NVTX ranges") :]
     for shown in ("(no name)", "load", "50.0 %", "3 ends had no beginning", "began but never ended"):
         assert shown in section
-
-
-def test_diff_for_people_marks_what_hardly_overlaps() -> None:
-    a, b = (RunSet(str(n), (run_with(steps(n), steps(1.0, "same")),)) for n in (1.0, 3.0))
-    text = render(diff_document(diff(a, b)))
-    section = text[text.index("NVTX ranges whose total changed most") :]
-    (step,) = [line for line in section.splitlines() if "step" in line]
-    (same,) = [line for line in section.splitlines() if "same" in line]
-    assert "3.00×" in step
-    assert ("●" in step, "●" in same) == (True, False)
-    assert "50.0 %" in same
 
 
 #: Thread of `ranges_of`.

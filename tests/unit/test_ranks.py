@@ -4,29 +4,36 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 
 from profkit.api.many_runs import Ranks, read_ranks
-from profkit.cli import main
-from profkit.model import Run
+from profkit.model import Run, Thread
 from profkit.model.pauses import Pause, PauseKind
 from profkit.study.rank_table import expand, rank_table
 from profkit.study.ranks import threshold
 from profkit.study.wait_states import WAIT_STATES, wait_state
 from profkit.study.workers import crew
+from tests.builders import with_estimates
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
+from tests.shared import check_schema, refused
 
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "ranks-1.json"
 ALLREDUCE = "<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>"
 
 
 def study(directory: Path, **options: object) -> Ranks:
     return read_ranks([directory], **options)  # type: ignore[arg-type]
+
+
+def with_thread(run: Run, change: Callable[[Thread], Thread]) -> Run:
+    """The run with another of its only thread."""
+    (process,) = run.processes
+    (thread,) = process.threads
+    return replace(run, processes=(replace(process, threads=(change(thread),)),))
 
 
 def labels(found: Ranks) -> list[str]:
@@ -86,23 +93,15 @@ def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: 
 def test_calls_that_were_estimated_coarsely_do_not_say_whether_there_is_more_work(
     tmp_path: Path, width: float, kind: str
 ) -> None:
-    runs = job({5: {"gradient": Did(150, 6.0)}})
-    for i, run in enumerate(runs):
-        (process,) = run.processes
-        (thread,) = process.threads
-        n = thread.profile.ncalls
-        of = replace(
-            thread.profile,
-            calls_low=n * (1 - width),
-            calls_high=n * (1 + width),
-            samples=np.full(len(n), 100),
-            tottime_error=np.full(len(n), 0.01),
-        )
-        runs[i] = replace(run, processes=(replace(process, threads=(replace(thread, profile=of),)),))
+    def estimated(thread: Thread) -> Thread:
+        known = [(n * (1 - width), n * (1 + width), 100, 0.01) for n in thread.profile.ncalls.tolist()]
+        return replace(thread, profile=with_estimates(thread.profile, known))
+
+    runs = [with_thread(run, estimated) for run in job({5: {"gradient": Did(150, 6.0)}})]
     found = study(write_job(tmp_path, runs))
     (straggler,) = found.study.stragglers
     assert (labels(found), straggler.kind) == (["rank 5"], kind)
-    jsonschema.validate(json.loads(found.report("json")), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    check_schema(json.loads(found.report("json")), "ranks-1.json")
 
 
 def test_collections_that_all_ranks_have_or_that_strike_while_waiting_hold_nobody_up(tmp_path: Path) -> None:
@@ -191,17 +190,14 @@ def test_the_threshold_is_the_quantile_that_it_claims(n: int, tests: int) -> Non
     assert tail == pytest.approx(0.01 / (n * tests), rel=0.1)
 
 
-def same(first: Ranks, second: Ranks) -> bool:
-    return first.report("json", limit=0, full_paths=True) == second.report("json", limit=0, full_paths=True)
-
-
 def test_the_result_does_not_depend_on_who_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profkit.study.workers._WORTH_BYTES", 0)
     write_job(tmp_path, noisy_job(24, 1, slow={3: 1.5}))
-    alone = study(tmp_path)
-    assert labels(alone) == ["rank 3"]
-    assert same(alone, study(tmp_path, jobs=2))
-    assert same(alone, study(tmp_path, jobs=3))
+    assert labels(study(tmp_path)) == ["rank 3"]
+    alone, two, three = (
+        study(tmp_path, jobs=jobs).report("json", limit=0, full_paths=True) for jobs in (1, 2, 3)
+    )
+    assert alone == two == three
 
 
 def test_a_function_that_only_a_few_ranks_have_is_found_by_a_second_reading(tmp_path: Path) -> None:
@@ -235,38 +231,30 @@ def test_files_that_cannot_be_read_are_skipped_and_said(tmp_path: Path) -> None:
     assert "a-broken.prof" in found.report("md")
 
 
-def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
-    with pytest.raises(SystemExit) as exit_:
-        main(["ranks", *map(str, words)])
-    assert exit_.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    return err
-
-
 def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job(tmp_path / "job", job(size=4))
-    one = tmp_path / "job" / "run-rank0.prof"
-    assert "holds one process" in refused(capsys, one)
-    assert "there is no such file" in refused(capsys, tmp_path / "none.prof")
-    assert "only " in refused(capsys, tmp_path / "none.prof", one)
-    assert "matches no file" in refused(capsys, tmp_path / "*.dat")
-    assert "name the run files" in refused(capsys)
-    again = write_job(tmp_path / "again", job(size=4))
-    assert "ranks 0, 1, 2, 3 found more than once" in refused(capsys, tmp_path / "job", again)
+    job_files, again = (write_job(tmp_path / name, job(size=4)) for name in ("job", "again"))
+    one, none = job_files / "run-rank0.prof", tmp_path / "none.prof"
     (tmp_path / "y").mkdir()
     for name in ("train", "serve"):
         write_plain(tmp_path / "x" / f"{name}.prof", {(f"/{name}/{name}.py", name): 5.0})
         (tmp_path / "y" / f"{name}.prof").write_bytes(b"")
-    assert "is of a different program" in refused(capsys, tmp_path / "x")
-    assert "nor can the 1 other files be read" in refused(capsys, tmp_path / "y")
+    for words, said in (
+        ([one], "holds one process"),
+        ([none], "there is no such file"),
+        ([none, one], "only "),
+        ([tmp_path / "*.dat"], "matches no file"),
+        ([], "name the run files"),
+        ([job_files, again], "ranks 0, 1, 2, 3 found more than once"),
+        ([tmp_path / "x"], "is of a different program"),
+        ([tmp_path / "y"], "nor can the 1 other files be read"),
+    ):
+        assert said in refused(capsys, "ranks", *words)
 
 
 def test_json_follows_its_schema_and_every_format_names_the_straggler(tmp_path: Path) -> None:
     found = study(write_job(tmp_path, job({3: {"gradient": Did(100, 6.0)}})))
     value = json.loads(found.report("json"))
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    check_schema(value, "ranks-1.json")
     assert value["stragglers"][0]["label"] == "rank 3"
     for format in ("terminal", "md", "html"):
         text = found.report(format)
@@ -325,16 +313,12 @@ def late(directory: Path, what: PauseKind | None, call: str) -> Ranks:
     name = f"<built-in method mpi4py.MPI.{call}>"
     waiting = {r: {name: Did(100, 0.1, 0.0, 3.0)} for r in range(8)}
     waiting[2] = {name: Did(100, 0.1), "load": Did(100, 1.0, 0.0, 3.0)}
-    return study(write_job(directory, [_seen(run, what) for run in job(waiting)]))
 
+    def seen(thread: Thread) -> Thread:
+        seconds = float(thread.profile.blocked[0])
+        return replace(thread, pauses=what and ((Pause(0, what, seconds, 10),) if seconds else ()))
 
-def _seen(run: Run, what: PauseKind | None) -> Run:
-    """Say what a rank's `load`, its first function, waited for."""
-    (process,) = run.processes
-    (thread,) = process.threads
-    seconds = float(thread.profile.blocked[0])
-    pauses = None if what is None else (Pause(0, what, seconds, 10),) if seconds else ()
-    return replace(run, processes=(replace(process, threads=(replace(thread, pauses=pauses),)),))
+    return study(write_job(directory, [with_thread(run, seen) for run in job(waiting)]))
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,7 @@ def test_a_page_is_well_formed_and_asks_for_nothing(name: str) -> None:
             assert attributes == {"class": "skip", "href": "#answer"}
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids))
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_the_policy_allows_this_style_and_this_script_alone(name: str) -> None:
-    page = Page(PAGES[name]())
+    # The policy allows this style and this script alone.
     policy = next(a["content"] for t, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
 

@@ -6,16 +6,23 @@ import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
-import numpy as np
 import pytest
 
+import profkit
+from profkit.api.reported import Layout
+from profkit.cli.options import FORMATS
+from profkit.errors import UsageError
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table
+from profkit.report.figures import Figure
 from profkit.report.notices import notice_text
+from profkit.report.renderers import RENDERERS, Renderer, renderer_for, renderer_named
+from profkit.report.reports import RunReport
 from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
@@ -87,32 +94,6 @@ def test_plain_text_has_no_codes_and_colours_are_closed() -> None:
     assert "\x1b[1;31m✗ 3.09× slower, 3.21 → 9.93 s: resource contention" in colored
 
 
-@pytest.mark.parametrize("make", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_names_leave_the_markdown_whole(make: Callable[[], Document]) -> None:
-    text = markdown.render(make())
-    text.encode("utf-8")
-    assert len(text.encode()) <= markdown.MAX_BYTES
-    fenced = False
-    columns = depth = 0
-    for line in text.splitlines():
-        if re.fullmatch(r"`{3,}(sh|text)?", line):
-            fenced = not fenced
-        if fenced:
-            continue
-        for tag in re.findall(r"<[^>]*>?", line):
-            assert re.fullmatch("</?(code|details|summary|span)>", tag), line
-        depth += line.count("<details>") - line.count("</details>")
-        assert depth in (0, 1)
-        assert not re.search(r"(?<!&)[@#](?=\w)", re.sub(r"<code>.*?</code>", "", line)), line
-        if line.startswith("|"):
-            columns = columns or line.count("|")
-            assert line.count("|") == columns, line
-        else:
-            columns = 0
-    assert depth == 0
-    assert not fenced
-
-
 def many(n: int) -> Diff:
     rows = [
         build.Row(f"function_{i}" * 12, f"package/module_{i}.py", before=(1.0, 5), after=(3.0, 5), moved=True)
@@ -170,12 +151,6 @@ def test_every_cause_has_a_headline_that_names_it(cause: str) -> None:
     verdict = replace(diff.verdict, cause=cause, rule="less-time", kind=None)
     first = terminal.render(diff_document(replace(diff, verdict=verdict)), width=120).splitlines()[0]
     assert first.lower().count(cause) == 1 or f"({cause})" in first
-    assert "confidence 97 %" in first
-    # What is not measured is not claimed.
-    unsure = replace(diff, verdict=replace(verdict, confidence=None))
-    for text in (terminal.render(diff_document(unsure)), markdown.render(diff_document(unsure))):
-        assert "confidence" not in re.split("Also found|What it might be", text)[0].lower()
-    assert "Confidence" in markdown.render(diff_document(replace(diff, verdict=verdict)))
 
 
 def test_empty_sides_render() -> None:
@@ -195,13 +170,6 @@ def test_skipped_files_and_warnings_are_shown() -> None:
         assert all(notice_text(warning) in text for warning in diff.warnings)
 
 
-def test_marks_follow_the_analysis() -> None:
-    diff = build.contended()
-    quiet = replace(diff, table=replace(diff.table, anomalous=np.zeros(len(diff.table), bool)))
-    assert "●" in terminal.render(diff_document(diff))
-    assert "●" not in terminal.render(diff_document(quiet))
-
-
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -215,21 +183,6 @@ def test_marks_follow_the_analysis() -> None:
 )
 def test_builtin_functions_are_shown_by_their_name(name: str, shown: str) -> None:
     assert display_name(name) == shown
-
-
-@pytest.mark.parametrize(
-    ("name", "work"),
-    [
-        ("diff-contended", "Functions whose self time changed most"),
-        ("show-foreign", "Functions by self time"),
-    ],
-)
-def test_waiting_does_not_stand_among_the_work(name: str, work: str) -> None:
-    sections = {section.title: section for section in DOCUMENTS[name]().sections}
-    assert list(sections).index(work) < list(sections).index("Waiting")
-    computes, waits = (terminal.render(Document("", (sections[title],))) for title in (work, "Waiting"))
-    assert ("solve" in computes, "_thread.lock.acquire" in computes) == (True, False)
-    assert ("solve" in waits, "_thread.lock.acquire" in waits) == (False, True)
 
 
 def test_open_calls_are_those_of_processes_that_were_ended() -> None:
@@ -305,3 +258,44 @@ def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
 def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:
     text = markdown.render(diff_document(build.code_change()))
     assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in text
+
+
+# The registry
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
+
+
+def test_names_and_suffixes_are_each_of_one() -> None:
+    names = [renderer.name for renderer in RENDERERS]
+    suffixes = [suffix for renderer in RENDERERS for suffix in renderer.suffixes]
+    assert tuple(names) == FORMATS
+    assert len(set(names)) == len(names)
+    assert len(set(suffixes)) == len(suffixes)
+    for renderer in RENDERERS:
+        assert renderer_named(renderer.name) is renderer
+        assert renderer.default_rows > 0
+        for suffix in renderer.suffixes:
+            assert renderer_for(Path(f"a{suffix.upper()}")) is renderer
+    assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
+
+
+def test_a_format_that_is_none_is_answered_by_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="html or svg"):
+        profkit.read(SAMPLE).report("tsv")
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_figures_are_made_only_for_what_draws(
+    renderer: type[Renderer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    figures = RunReport.figures
+
+    def watched(report: RunReport) -> tuple[Figure, ...]:
+        made.append(report)
+        return figures(report)
+
+    monkeypatch.setattr(RunReport, "figures", watched)
+    text = renderer().render(profkit.read(SAMPLE).laid_out(Layout(drawn=True)), 5)
+    assert text.endswith("\n")
+    assert bool(made) == renderer.draws

@@ -58,11 +58,10 @@ def sources() -> dict[str, ast.Module]:
 def calls(tree: ast.AST, called: str) -> Iterator[ast.Call]:
     """Calls of a function or method of this name."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and called in (
-            getattr(node.func, "id", ""),
-            getattr(node.func, "attr", ""),
-        ):
-            yield node
+        if isinstance(node, ast.Call):
+            of = node.func
+            if called in (getattr(of, "id", ""), getattr(of, "attr", "")):
+                yield node
 
 
 def asked(method: str) -> dict[str, set[str]]:
@@ -111,16 +110,11 @@ class TestEngine:
         for condition in (yes("a"), no("a")):
             assert not self.holds(Rule("r", "faster", "…", conditions=(condition,)))[0]
 
-    def test_yes_and_no(self) -> None:
-        assert self.holds(Rule("r", "faster", "…", conditions=(yes("a"), no("b"))), a=True, b=False)[0]
-        assert not self.holds(Rule("r", "faster", "…", conditions=(yes("a"),)), a=False)[0]
-        assert not self.holds(Rule("r", "faster", "…", conditions=(no("a"),)), a=True)[0]
-
     def test_what_is_required_must_be_known_whatever_it_is(self) -> None:
-        rule = Rule("r", "faster", "…", requires=("known",))
-        assert self.holds(rule, known=False)[0]
-        assert self.holds(rule, known=0.0)[0]
-        assert not self.holds(rule)[0]
+        rule = Rule("r", "faster", "…", requires=("known",), conditions=(yes("a"), no("b")))
+        for known, a, b in ((False, True, False), (0.0, True, False), (1.0, False, False), (1.0, True, True)):
+            assert self.holds(rule, known=known, a=a, b=b)[0] == (a and not b)
+        assert not self.holds(rule, a=True, b=False)[0]
 
     def test_it_yields_to_rules_that_hold(self) -> None:
         rule = Rule("r", "faster", "…", unless=("other",))
@@ -292,22 +286,26 @@ class TestCalibration:
             assert list(shares) == sorted(shares), rule
             assert all(0 < share < 1 for share in shares), rule
 
-    def test_the_share_of_the_step_that_the_strength_reached(self) -> None:
+    @pytest.mark.parametrize(
+        ("rule", "doubt", "strength", "more", "expected"),
+        [
+            # The share of the step that the strength reached.
+            *(("a", None, strength, (), (0.6, True)) for strength in (0.4, math.nan)),
+            ("a", None, 0.5, (), (0.9, True)),
+            # A doubt is the most that is left; it raises nothing.
+            ("a", 0.85, 0.5, (), (0.85, True)),
+            ("a", 0.85, 0.4, (), (0.6, True)),
+            ("a", 0.85, 0.5, (0.9,), (pytest.approx(0.765), True)),
+            # What is doubted much, or is not in the table, has no figure.
+            ("a", 0.6, 0.5, (), (0.6, False)),
+            ("no-such-rule", None, 0.9, (), (0.97, False)),
+        ],
+    )
+    def test_what_is_said_of_confidence(
+        self, rule: str, doubt: float | None, strength: float, more: tuple[float, ...], expected: object
+    ) -> None:
         steps = {"a": ((-math.inf, 0.6), (0.5, 0.9))}
-        assert confidence("a", 0.97, None, 0.4, steps) == (0.6, True)
-        assert confidence("a", 0.97, None, 0.5, steps) == (0.9, True)
-        assert confidence("a", 0.97, None, math.nan, steps) == (0.6, True)
-
-    def test_a_doubt_is_the_most_that_is_left(self) -> None:
-        steps = {"a": ((-math.inf, 0.99),), "b": ((-math.inf, 0.72),)}
-        assert confidence("a", 0.97, 0.85, math.nan, steps) == (0.85, True)
-        assert confidence("b", 0.97, 0.85, math.nan, steps) == (0.72, True), "a doubt raises nothing"
-        assert confidence("a", 0.97, 0.85, math.nan, steps, 0.9) == (pytest.approx(0.765), True)
-
-    def test_what_is_doubted_much_or_not_in_the_table_has_no_figure(self) -> None:
-        steps = {"a": ((-math.inf, 0.99),)}
-        assert confidence("a", 0.97, 0.6, math.nan, steps) == (0.6, False)
-        assert confidence("no-such-rule", 0.9, None, 0.9, steps) == (0.9, False)
+        assert confidence(rule, 0.97, doubt, strength, steps, *more) == expected
 
 
 #: Modules of the report that decide what a verdict says.

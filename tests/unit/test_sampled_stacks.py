@@ -41,18 +41,17 @@ def test_samples_are_divided_over_the_time_that_was_looked_at() -> None:
     assert seconds(other) == {"middle": (2.0, 2.0)}
 
 
-@pytest.mark.parametrize(
-    "torn",
-    [
-        (LEAF,),
-        (MIDDLE, LEAF),
-        (),
-        (OUTER, ("/p.py", 5, "mid\x00dle")),
-        (OUTER, ("/p.py", (1 << 32) - 3, "middle")),
-        (OUTER, ("/p.py", 3, "")),
-    ],
-    ids=["leaf alone", "no outermost", "empty", "unprintable", "negative line", "no name"],
-)
+TORN: dict[str, Stack] = {
+    "leaf alone": (LEAF,),
+    "no outermost": (MIDDLE, LEAF),
+    "empty": (),
+    "unprintable": (OUTER, ("/p.py", 5, "mid\x00dle")),
+    "negative line": (OUTER, ("/p.py", (1 << 32) - 3, "middle")),
+    "no name": (OUTER, ("/p.py", 3, "")),
+}
+
+
+@pytest.mark.parametrize("torn", TORN.values(), ids=TORN)
 def test_a_torn_stack_is_no_function_and_its_time_is_that_of_the_others(torn: Stack) -> None:
     stacks = sampled(*[(OUTER, MIDDLE, LEAF)] * 9, torn)
     (thread,) = threads_of(stacks, 9.0, {})

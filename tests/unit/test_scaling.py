@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from profkit.api.many_runs import read_scaling
-from profkit.cli import main
 from profkit.formats.runfile import write_run
 from tests.rank_files import Did, rank_run, write_job, write_plain
-
-SCHEMA = Path(__file__).resolve().parents[2] / "docs" / "schema" / "scaling-1.json"
+from tests.shared import check_schema, refused
 
 
 def ran(
@@ -33,15 +30,12 @@ def test_efficiencies_multiply_to_what_they_claim(tmp_path: Path) -> None:
     study = read_scaling(jobs).study
     first, second = study.places
     assert (first.processes, second.processes, study.slowdowns) == (2, 4, ())
-    assert first.parallel == pytest.approx(0.8)
-    assert first.speedup == pytest.approx(1.0)
+    assert (first.parallel, first.speedup) == pytest.approx((0.8, 1.0))
     mean = 4.4 * (3 + 1.25) / 4
-    assert second.balance == pytest.approx(mean / 5.5)
-    assert second.communication == pytest.approx(5.5 / 6.0)
-    assert second.parallel == pytest.approx(second.balance * second.communication)
-    assert second.computation == pytest.approx(16.0 / (4 * mean))
-    assert second.whole == pytest.approx(second.parallel * second.computation)
-    assert second.speedup == pytest.approx(10 / 6)
+    balance, communication, computation = mean / 5.5, 5.5 / 6.0, 16.0 / (4 * mean)
+    assert (second.balance, second.communication) == pytest.approx((balance, communication))
+    assert (second.parallel, second.computation) == pytest.approx((balance * communication, computation))
+    assert (second.whole, second.speedup) == pytest.approx((second.parallel * computation, 10 / 6))
     assert second.ideal == 2.0
 
 
@@ -82,7 +76,7 @@ def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) 
 def test_json_follows_its_schema(tmp_path: Path) -> None:
     jobs = [ran(tmp_path, 2, 1, 10.0, useful=8.0), ran(tmp_path, 4, 2, 12.0, useful=4.0)]
     value = json.loads(read_scaling(jobs).report("json"))
-    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+    check_schema(value, "scaling-1.json")
     assert value["slowdowns"] == [{"fewer": 0, "more": 1, "factor": pytest.approx(1.2)}]
 
 
@@ -96,9 +90,4 @@ def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         (["b.prof"], "is empty"),
         ([], "name the run files"),
     ):
-        with pytest.raises(SystemExit) as exit_:
-            main(["scaling", *(str(tmp_path / word) for word in words)])
-        assert exit_.value.code == 2
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert expected in err
+        assert expected in refused(capsys, "scaling", *(tmp_path / word for word in words))

@@ -90,6 +90,7 @@ def test_where_the_cache_is() -> None:
     for not_absolute in ("", "cache", "~/cache"):
         assert cache_file({**home, "XDG_CACHE_HOME": not_absolute}) == cache_file(home)
     assert cache_file({}) is None
+    assert described(None) == read_anew(), "without a cache"
 
 
 def test_what_was_found_is_used_and_the_source_not_opened_again(cache: Path) -> None:
@@ -105,11 +106,6 @@ def test_what_was_found_is_used_and_the_source_not_opened_again(cache: Path) -> 
     assert str(cache) in files
     assert OLD not in files
     assert cache.stat().st_ino == before.st_ino, "written again without anything new"
-
-
-def test_without_a_cache_nothing_is_written(tmp_path: Path) -> None:
-    assert described(None) == read_anew()
-    assert not list(tmp_path.iterdir())
 
 
 def test_only_what_is_missing_is_read(cache: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 import subprocess
 import sys
@@ -15,18 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture import host, native, records
-from profkit.capture.agent import process_facts, settings
+from profkit.capture import host
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import GrowingNames, MappedTables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source_cache import Sources
 from profkit.capture.source_lookahead import look_ahead
-from profkit.formats import write_run
 from profkit.model import Run
-from tests.requirements import require
-
-INJECT = Path(records.__file__).parent / "agent" / "inject"
+from tests.records import traced_spool
 
 #: Calls what was there at the start, then what is named on its input, line by line.
 PROGRAM = """
@@ -45,12 +40,7 @@ CHANGED = PROGRAM.replace("return", "return -1 +")
 
 @pytest.fixture
 def spool(tmp_path: Path) -> Path:
-    require("native", any(Path(native.__file__).parent.glob("lib/_tracer*")), "the tracer was not compiled")
-    path = tmp_path / "spool"
-    path.mkdir()
-    (path / settings.sampled_mark(process_facts.boot_id())).touch()
-    (path / "launch.json").write_text('{"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0}')
-    return path
+    return tmp_path / "spool"
 
 
 @pytest.fixture
@@ -63,8 +53,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
 def running(spool: Path, program: Path) -> Iterator[Callable[[str], None]]:
     """Run a program under the agent; the function that this gives makes it call one of its own."""
     program.write_text(PROGRAM)
-    environment = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(spool)}
-    environment.pop(settings.DISABLE_NATIVE_VARIABLE, None)
+    environment = traced_spool(spool)
     command, pipe = [sys.executable, program], subprocess.PIPE
     with subprocess.Popen(command, env=environment, text=True, stdin=pipe, stdout=pipe) as target:
 
@@ -195,20 +184,11 @@ def test_a_look_reads_of_a_large_file_only_where_names_are(spool: Path, tmp_path
 
 
 @pytest.mark.usefixtures("idle")
-def test_what_is_known_ahead_changes_nothing_in_the_run_file(spool: Path, tmp_path: Path) -> None:
-    program, sources = tmp_path / "program.py", Noted()
-    with running(spool, program), looking(spool, sources):
-        sources.wait_for(program, "at_first")
-    for name, known in (("ahead", sources), ("after", Sources())):
-        write_run(tmp_path / name, pack_spool(spool, sources=known))
-    assert (tmp_path / "ahead").read_bytes() == (tmp_path / "after").read_bytes()
-
-
-@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize(
     "data", [b"", b"PFKCALLS", b"PFKCALLS" + b"\xff" * 8192], ids=["empty", "cut", "wild"]
 )
 def test_a_damaged_file_is_passed_over(spool: Path, tmp_path: Path, data: bytes) -> None:
+    spool.mkdir()
     (spool / f"a-1-1{RESERVE_SUFFIX}").write_bytes(data)
     program, sources = tmp_path / "program.py", Noted()
     with running(spool, program), looking(spool, sources):

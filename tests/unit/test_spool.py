@@ -48,9 +48,13 @@ def test_the_last_facts_are_written_where_there_is_no_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts: dict[str, object] = {"command": ["x"], "wall_s": None}
+    ended = {**facts, "wall_s": 1.5}
+
+    def written() -> tuple[object, list[str]]:
+        return json.loads((tmp_path / "launch.json").read_text()), os.listdir(tmp_path)
+
     write_facts(tmp_path, facts)
     reserve_facts(tmp_path, facts)
-    ended = {**facts, "wall_s": 1.5}
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -61,15 +65,13 @@ def test_the_last_facts_are_written_where_there_is_no_space(
             write_facts(tmp_path, ended)
         with pytest.raises(OSError, match="No space"):
             write_facts(tmp_path, {**ended, "git": "x" * 100_000}, last=True)
-        assert json.loads((tmp_path / "launch.json").read_text()) == facts
+        assert written()[0] == facts
         write_facts(tmp_path, ended, last=True)
-    assert json.loads((tmp_path / "launch.json").read_text()) == ended
-    assert os.listdir(tmp_path) == ["launch.json"]
+    assert written() == (ended, ["launch.json"])
     # The space is given back where it was not needed.
     reserve_facts(tmp_path, facts)
     write_facts(tmp_path, {"wall_s": 2.0}, last=True)
-    assert json.loads((tmp_path / "launch.json").read_text()) == {"wall_s": 2.0}
-    assert os.listdir(tmp_path) == ["launch.json"]
+    assert written() == ({"wall_s": 2.0}, ["launch.json"])
 
 
 #: Says what a process keeps in the spool directory while it runs, and calls a function.

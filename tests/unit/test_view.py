@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli import main
 from profkit.formats import write_run
 from profkit.model import Process, Run, Thread
 from tests import report_builders as build
 from tests.requirements import imported
+from tests.shared import exit_code, refused
 
 SAMPLE = Path(__file__).parents[2] / "sample_profiles" / "train_mlp" / "oversubscribed.prof"
 
@@ -87,16 +87,11 @@ def test_without_snakeviz_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "snakeviz.stats", None)
-    with pytest.raises(SystemExit) as ended:
-        main(["view", str(SAMPLE), "--no-browser"])
-    assert ended.value.code == 2
+    assert exit_code("view", SAMPLE, "--no-browser") == 2
     assert "pip install snakeviz" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with viewing(SAMPLE) as address:
         port = address.rstrip("/").rpartition(":")[2]
-        with pytest.raises(SystemExit) as ended:
-            main(["view", str(SAMPLE), "--process", "main", "--no-browser", "--port", port])
-        assert ended.value.code == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        refused(capsys, "view", SAMPLE, "--process", "main", "--no-browser", "--port", port)
