@@ -462,7 +462,7 @@ _TABLE = (
         "share",
         (
             "part of the lost slices: at most 0.54 beside busy programs, at least 0.6 under quotas and stop "
-            "signals ({_BENCH} and the shared corpus of 4 programs)"
+            f"signals ({_BENCH} and the shared corpus of 4 programs)"
         ),
     ),
     Threshold("lumps.ticks", 8e-3, "s", "two timer ticks at 250 Hz: other programs take such slices too"),

@@ -199,7 +199,7 @@ def total(words):
 
 
 def main():
-    for _ in range(6):
+    for _ in range(20):
         total({chosen}([str(i * 7919) for i in range(3000)]))
 
 
