@@ -28,13 +28,12 @@ from tests.integration.capturing import (
     run_capture,
     script,
 )
-from tests.integration.test_capture_transparency import VERSIONS
 from tests.interpreters import EACH_WAY, interpreter
 from tests.requirements import require
 from tests.shared import finished
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
     """Every function of the program and the built-ins it calls: calls as `python -m cProfile` counts them."""
     python = interpreter(version)
@@ -220,7 +219,7 @@ def hashes(run: Run) -> dict[tuple[str, str], str]:
     return found
 
 
-@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
+@pytest.mark.parametrize("version", [EACH_WAY[0], EACH_WAY[-1]])
 def test_hashes_are_the_same_from_the_sources_and_from_what_was_kept(tmp_path: Path, version: str) -> None:
     """Qualified names of old interpreters come from the sources, too."""
     program = script(tmp_path, "import argparse\nargparse.ArgumentParser(prog='p').parse_args([])\n")

@@ -20,7 +20,6 @@ from time import time as wall_time
 from . import later, native, own_function, process_facts, record_file, settings, windows
 from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
-from .ticker import Ticker, without_collections
 from .tier_changes import Tiers
 from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer
 
@@ -29,7 +28,7 @@ _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.re
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 #: Longest wait for a record that is being written, in seconds.
 _LONGEST_WAIT = 2.0
@@ -81,7 +80,11 @@ class Session:
         self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # import path entries that Python is about to add
         self._worker = ""  # multiprocessing's name of this process, if it forked it
-        self._ticker = Ticker(self._watch, self._native)
+        self._ticker: Any = None  # only to follow windows
+        if asked:
+            from .ticker import Ticker
+
+            self._ticker = Ticker(self._watch, self._native)
         self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
         self._pools: Any = None  # until a library is loaded that may have one
         self._reserve, self._memory = Reserve(), Reserve()
@@ -305,7 +308,7 @@ class Session:
         # With a limit: a snapshot may hang in a file system that does not answer.
         mine = self._writing.acquire(True, _LONGEST_WAIT)
         try:
-            return without_collections(self._write_alone, state)
+            return _without_collections(self._write_alone, state)
         finally:
             if mine:
                 self._writing.release()
@@ -320,7 +323,7 @@ class Session:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
         record["state"] = state
-        if self._ticker.failed:
+        if self._ticker is not None and self._ticker.failed:
             self._notes["windows_missed"] = True
         own = self._own_threads()
         record["agent_tids"] = sorted(own)
@@ -378,8 +381,8 @@ class Session:
             _os_replace(temporary, self._path + suffix)
 
     def _own_threads(self) -> Set[int]:
-        own = set(self._ticker.tids)
-        return own if self._tiers is None else own | self._tiers.threads()
+        own = set() if self._tiers is None else self._tiers.threads()
+        return own if self._ticker is None else own | self._ticker.tids
 
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""
@@ -395,14 +398,8 @@ class Session:
         try:
             # Whatever the target has broken, the last record is written.
             look = self._note_displacement
-            for step in (
-                self._stop_watching,
-                self._windows.leave,
-                look,
-                self._tracer.finish,
-                look,
-                self._ticker.stop,
-            ):
+            steps = [self._stop_watching, self._windows.leave, look, self._tracer.finish, look]
+            for step in steps if self._ticker is None else [*steps, self._ticker.stop]:
                 try:
                     step()
                 except Exception as error:
@@ -460,7 +457,8 @@ class Session:
             else:
                 inherited.finish()
             self._inherited = inherited  # freeing the parent's entries here would only take time
-            self._ticker.forget()
+            if self._ticker is not None:
+                self._ticker.forget()
             if self._pools is not None:
                 self._pools.forget()
             self._reserve.close()
@@ -616,6 +614,19 @@ def _overhead_asked() -> Tuple[float, bool]:
     except ValueError:
         return 0.0, False  # the target has changed it
     return (share if 0.0 < share < 1.0 else 0.0), False
+
+
+def _without_collections(call: Callable[[str], float], argument: str) -> float:
+    """Call our function in a thread of the target without triggering a collection."""
+    if not hasattr(gc, "set_threshold"):
+        return call(argument)
+    before = gc.get_threshold()
+    gc.set_threshold(*settings.NEVER_COLLECT)
+    try:
+        return call(argument)
+    finally:
+        if gc.get_threshold() == settings.NEVER_COLLECT:
+            gc.set_threshold(*before)
 
 
 def _ignore_interrupts() -> bool:

@@ -78,6 +78,9 @@ COSTLY_STARTS_SUFFIX = ".costly-starts"
 #: Default seconds between two snapshots of a process.
 USUAL_INTERVAL = 1.5
 
+#: Thresholds of the garbage collector at which it does not run.
+NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+
 #: Share of a CPU that snapshots may take.
 SNAPSHOT_SHARE = 0.01
 

@@ -27,7 +27,6 @@ _TOOLS = (4, 3, 5)
 
 #: The modules `gc` and `itertools`, private until the target imports them.
 _modules: List[Any] = []
-_NEVER = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
 #: Seconds until the first call.
 _FIRST = 0.05
@@ -196,12 +195,12 @@ class _Collections:
         self._known = hasattr(_modules[0], "set_threshold")
         if self._known:
             _Collections._before = _modules[0].get_threshold()
-            _modules[0].set_threshold(*_NEVER)
+            _modules[0].set_threshold(*settings.NEVER_COLLECT)
 
     @classmethod
     def put_back(cls) -> None:
         """Restore the thresholds when the thread is gone, unless the target has changed them."""
-        if cls._before is not None and _modules[0].get_threshold() == _NEVER:
+        if cls._before is not None and _modules[0].get_threshold() == settings.NEVER_COLLECT:
             _modules[0].set_threshold(*cls._before)
 
     def wait(self, stop: Any, seconds: float) -> bool:
@@ -210,32 +209,18 @@ class _Collections:
             taken: bool = stop.acquire(True, seconds)
             return taken
         collector, each = _modules[0], _modules[1].starmap
-        own = collector.get_threshold() == _NEVER
+        own = collector.get_threshold() == settings.NEVER_COLLECT
         steps = [
             each(collector.set_threshold, [self._before]) if own else each(collector.get_threshold, [()]),
             each(stop.acquire, [(True, seconds)]),
             each(collector.get_threshold, [()]),
-            each(collector.set_threshold, [_NEVER]),
+            each(collector.set_threshold, [settings.NEVER_COLLECT]),
         ]
         # In one expression: nothing is allocated between the steps, so no collection becomes due.
         _, taken, _Collections._before, _ = list(map(next, steps))
         if taken:
             self.put_back()
         return bool(taken)
-
-
-def without_collections(call: Callable[[str], float], argument: str) -> float:
-    """Call our function in a thread of the target without triggering a collection."""
-    collector = _modules[0]
-    if not hasattr(collector, "set_threshold"):
-        return call(argument)
-    before = collector.get_threshold()
-    collector.set_threshold(*_NEVER)
-    try:
-        return call(argument)
-    finally:
-        if collector.get_threshold() == _NEVER:
-            collector.set_threshold(*before)
 
 
 def _load_modules() -> None:
