@@ -19,6 +19,7 @@ import json
 import os
 import subprocess
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -80,14 +81,21 @@ def build_all(root: Path, strict: bool) -> tuple[list[Path], list[str]]:
         wanted = libraries()
     except native.NativeError as error:
         wanted, problems = list(native.LIBRARIES), [str(error)]
-    for library in wanted:
+
+    def made(library: Any) -> Path | Exception | None:
+        beside = library.sources.parent.relative_to(native.NATIVE.parents[2])
         try:
-            beside = library.sources.parent.relative_to(native.NATIVE.parents[2])
-            path = native.build(library, root / beside / "lib", strict)
+            path: Path | None = native.build(library, root / beside / "lib", strict)
         except (native.NativeError, OSError) as error:
-            problems.append(str(error))
-        else:
-            built += [] if path is None else [path]
+            return error
+        return path
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for one in pool.map(made, wanted):
+            if isinstance(one, Path):
+                built.append(one)
+            elif one is not None:
+                problems.append(str(one))
     return built, list(dict.fromkeys(problems))
 
 

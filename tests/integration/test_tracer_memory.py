@@ -12,12 +12,13 @@ import os
 import re
 import shutil
 import subprocess
+import sysconfig
 import threading
 from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import NEW, SOURCES, TARGET, binary_for, build, compiler, include_directory
+from tests.integration.tracing import NEW, SOURCES, TARGET, build, compiler, include_directory
 from tests.interpreters import interpreter
 from tests.requirements import require, required
 from tests.shared import finished, words_of
@@ -86,7 +87,11 @@ def under_valgrind(version: str, tracer: Path, *words: str) -> tuple[list[str], 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_under_valgrind(version: str) -> None:
-    command, env = under_valgrind(version, binary_for(version), "fork")
+    limited = version in NEW
+    tracer = build(
+        sysconfig.get_path("include") if limited else include_directory(interpreter(version)), limited
+    )
+    command, env = under_valgrind(version, tracer, "fork")
     done = finished(command, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["parent"] == 2
@@ -109,7 +114,7 @@ def defective(tmp_path: Path) -> Path:
 def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
     """The tests above can fail."""
     python = interpreter("3.11")
-    tracer = build(include_directory(python), False, SANITIZED, defective)
+    tracer = build(include_directory(python), False, (*SANITIZED, "-O0"), defective)
     done = finished([python, str(TARGET), str(tracer), "deep"], env=under_sanitizer())
     assert done.returncode == 9
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
@@ -117,7 +122,7 @@ def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
 
 def test_a_defect_of_the_tracer_is_seen_by_valgrind(defective: Path) -> None:
     require("valgrind", bool(required() & {"valgrind", "all"}), "it takes a minute, and is not promised")
-    tracer = build(include_directory(interpreter("3.11")), False, (), defective)
+    tracer = build(include_directory(interpreter("3.11")), False, ("-O0",), defective)
     command, env = under_valgrind("3.11", tracer, "deep")
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=env, **streams) as job:

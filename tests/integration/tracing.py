@@ -1,4 +1,4 @@
-"""Helpers of the tracer's tests: compile it, run a check of programs/tracer_target.py with it."""
+"""Helpers of the tracer's tests: compile it otherwise, run a check of programs/tracer_target.py with one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import subprocess
-import sysconfig
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -40,7 +39,7 @@ def compiler() -> str:
 
 @functools.cache
 def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of: Path = SOURCES) -> Path:
-    """Compile against an interpreter's headers, once; the binary for one version or for all from 3.12 on."""
+    """Compile against an interpreter's headers, once; a binary for one version or for all from 3.12 on."""
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
     name = "_tracer_abi3.so" if limited else "_tracer.so"
     others = {"hook_none.c", "hook_profile.c" if limited else "hook_monitoring.c"}
@@ -54,10 +53,12 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of
 
 
 def binary_for(version: str) -> Path:
-    """Return the binary for an interpreter version such as ``3.12``; that for new ones uses our headers."""
-    if version in NEW:
-        return build(sysconfig.get_path("include"), True)
-    return build(include_directory(interpreter(version)), False)
+    """Return what was installed for an interpreter version such as ``3.12``."""
+    name = "_tracer_abi3.abi3.so" if version in NEW else f"_tracer.cpython-{version.replace('.', '')}-*.so"
+    found = next((SOURCES.parent / "lib").glob(name), None)
+    require("native", found is not None, f"no tracer for Python {version} was compiled")
+    assert found is not None
+    return found
 
 
 def check(
