@@ -61,7 +61,7 @@ class _Importer:
         self._builtins["__import__"] = self._import
 
     def later(self, name: str) -> "Any":
-        """Return a module of the agent that most processes do not need, where no profiler can see it."""
+        """Return a module that most processes do not need; called while a record is written."""
         if name not in self._package.__dict__:
             self._builtins["__import__"] = self.bring
             try:

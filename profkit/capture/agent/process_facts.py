@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _boot_id: List[str] = []
 
 #: Beginnings of the names of libraries that every Python loads.
-_PYTHONS_OWN = tuple(b"libc. libc- libm. libm- libdl libpthread librt libutil libpython".split())
+_PYTHONS_OWN = ("libc.", "libc-", "libm.", "libm-", "libdl", "libpthread", "librt", "libutil", "libpython")
 
 
 def identity() -> Dict[str, Any]:
@@ -150,17 +150,28 @@ def tasks(final: bool) -> List[List[Any]]:
     return rows
 
 
+def libraries() -> List[str]:
+    """Return the paths of the libraries that this process has loaded; raise `OSError` without ``/proc``."""
+    with open("/proc/self/maps", "rb") as stream:
+        data = stream.read()
+    found: Dict[str, None] = {}
+    for line in data.split(b"\n"):
+        start = line.find(b"/")
+        if start < 0 or line.find(b".so", start) < 0 or line[line.rfind(b"/") + 1 :][:3] != b"lib":
+            continue
+        path = os.fsdecode(line[start:])
+        if path.endswith(" (deleted)"):
+            path = path[: -len(" (deleted)")]
+        found[path] = None
+    return list(found)
+
+
 def has_libraries() -> bool:
     """Whether this process has loaded a library beside Python's own; true if that is unknown."""
     try:
-        with open("/proc/self/maps", "rb") as stream:
-            data = stream.read()
+        return any(not path.rpartition("/")[2].startswith(_PYTHONS_OWN) for path in libraries())
     except OSError:
         return True
-    names = {line[line.rfind(b"/") + 1 :] for line in data.split(b"\n") if b"/lib" in line}
-    return any(
-        name.startswith(b"lib") and b".so" in name and not name.startswith(_PYTHONS_OWN) for name in names
-    )
 
 
 def _details(task: str) -> List[Any]:

@@ -10,6 +10,7 @@ import os
 import sys
 from _frozen_importlib_external import ExtensionFileLoader
 
+from . import process_facts
 from .pool_libraries import NativeLibrary, Package, ready
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
@@ -186,20 +187,9 @@ class Calls:
 
 
 def _mapped() -> List[str]:
-    """Return the paths of mapped files with a name of a native library or its part."""
-    with open("/proc/self/maps", "rb") as stream:
-        data = stream.read()
-    found: Dict[str, None] = {}
-    for line in data.split(b"\n"):
-        start = line.find(b"/")
-        if start < 0 or line.find(b".so", start) < 0 or line[line.rfind(b"/") + 1 :][:3] != b"lib":
-            continue
-        path = os.fsdecode(line[start:])
-        if path.endswith(" (deleted)"):
-            path = path[: -len(" (deleted)")]
-        found[path] = None
-    names = [(path, path.rpartition("/")[2]) for path in found]
-    return [p for p, name in names if name.startswith(_STARTS) and not name.startswith(_OTHERS)]
+    """Return the paths of loaded libraries with the name of one that has a pool, or of its part."""
+    names = [(path, path.rpartition("/")[2]) for path in process_facts.libraries()]
+    return [path for path, name in names if name.startswith(_STARTS) and not name.startswith(_OTHERS)]
 
 
 def _something_is_loading() -> bool:

@@ -74,8 +74,6 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     """Return the verdict as a headline, a sentence, and the cause that scripts match."""
     headline, tone = _HEADLINES[verdict.cause]
     headline = _OF_RULE.get(verdict.rule, headline)
-    if verdict.numbers.get("instructions.differ"):
-        headline = "Libraries use slower instructions"
     if verdict.kind:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
@@ -88,8 +86,16 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     )
 
 
+def _by_instructions(numbers: Mapping[str, Value]) -> bool:
+    """Whether variables chose other instructions, and the machine itself was as fast."""
+    part = number_of(numbers.get("machine.part"))
+    return bool(numbers.get("instructions.differ")) and (part is None or part < value("part.most"))
+
+
 def _in_particular(verdict: Verdict, headline: str) -> str:
     """Add the function with most of the loss, or what was mostly waited for, to a headline."""
+    if _by_instructions(verdict.numbers):
+        return "Libraries use other instructions"
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
@@ -472,7 +478,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "slower-cpu": lambda p: (
         f"The program takes {p.factor('time.slowdown')} the time, without waiting for a CPU, and its "
         "environment selects other instructions."
-        if p.numbers.get("instructions.differ")
+        if _by_instructions(p.numbers)
         else f"The same calls take {p.factor('time.slowdown')} the time on another CPU model, without waiting "
         "for a CPU."
     ),

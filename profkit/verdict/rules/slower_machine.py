@@ -41,7 +41,7 @@ SLOWER_CPU = Rule(
     strength="time.log-slowdown",
     evidence=("machines", "per-call", "main-wait", "wall"),
     advice=("same-settings", "lscpu"),
-    numbers=("time.slowdown", "instructions.differ"),
+    numbers=("time.slowdown", "instructions.differ", "machine.part"),
 )
 
 ONE_FACTOR = Rule(

@@ -57,13 +57,11 @@ static PyObject *call_unseen(PyObject *function, PyObject *argument) {
     return result;
 }
 
-/* Hold signals back in this thread, since their Python handlers' exceptions would be caught in the agent's functions;
- * -1 with the exception of one that came before. */
-static int hold_signals(sigset_t *before) {
+/* Hold signals back in this thread: exceptions of their Python handlers would be caught in the agent's functions. */
+static void hold_signals(sigset_t *before) {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, before);
-    return PyErr_CheckSignals();
 }
 
 static void let_signals_come(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
@@ -98,7 +96,8 @@ int agent_first_call(PyObject *code) {
         PyErr_Restore(type, value, traceback);
         return 0;
     }
-    if (hold_signals(&before) == 0) {
+    hold_signals(&before);
+    if (PyErr_CheckSignals() == 0) { /* handlers of those that came before run here */
         PyObject *begin = begin_function;
         begin_function = NULL;
         done = call_unseen(begin, NULL);
@@ -147,12 +146,11 @@ void agent_serve_ranges(PyObject *function) { exchange(&range_function, function
 
 void agent_range(bool begins) {
     PyObject *type, *value, *traceback;
-    sigset_t all, before;
+    sigset_t before;
     if (!range_function)
         return;
     PyErr_Fetch(&type, &value, &traceback);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    hold_signals(&before);
     Py_XDECREF(call_unseen(range_function, begins ? Py_True : Py_False));
     let_signals_come(&before);
     /* A KeyboardInterrupt is the target's, and is raised again later. */
@@ -169,7 +167,8 @@ int agent_remind(struct table *table) {
     int64_t begun = clock_ticks();
     agent_due = INT64_MAX; /* until the function returns the next time */
     PyErr_Fetch(&type, &value, &traceback);
-    if (hold_signals(&before) < 0)
+    hold_signals(&before);
+    if (PyErr_CheckSignals() < 0) /* a handler of one that came before */
         agent_due = begun;
     else if (remind_function)
         seconds = call_unseen(remind_function, NULL);
