@@ -297,6 +297,9 @@ class TestCallsUnknown:
         assert verdict_block(found).headline == "Libraries use other instructions"
         assert [a.kind for a in found.advice] == ["same-settings", "verify"]
         assert found.advice[0].argv[:3] == ("env", "-u", "NPY_DISABLE_CPU_FEATURES")
+        # Where fixed work took longer too, it is the machine.
+        machine = judged(timed(loop()), timed(slower, 1.5))
+        assert (machine.rule, verdict_block(machine).headline) == ("slower-cpu", "A slower machine")
         # Nor does it hold where there are more calls.
         more = judged(loop(), estimated(loop(steps=150, environment=fewer), 0.05))
         assert more.cause == "workload-change"
