@@ -302,6 +302,45 @@ def test_what_a_signal_handler_raises_is_not_lost(tmp_path: Path, version: str) 
     assert (done.returncode, done.stdout) == (0, "True 0\n"), done.stderr
 
 
+#: Code that ran for some ms and is freed before the tracer books its samples. In its place comes memory of C code
+#: that resembles a code object, as arguments of C++ functions do while PyTorch is imported.
+FREED = """
+import ctypes, struct, sys, time
+allocate, free = ctypes.pythonapi.PyObject_Malloc, ctypes.pythonapi.PyObject_Free
+allocate.restype, allocate.argtypes, free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+CODE = type((lambda: 0).__code__)
+HEAD = CODE.__basicsize__
+BLOCK = HEAD if sys.version_info < (3, 11) else 1100
+SOURCE = "until = clock() + 0.003\\nwhile clock() < until: pass\\n" + "n = 1\\n" * 300
+found = 0
+for _ in range(100):
+    code = compile(SOURCE, "gone.py", "exec")
+    exec(code, {"clock": time.perf_counter})
+    at = id(code)
+    del code
+    blocks = [allocate(BLOCK) for _ in range(300)]
+    if any(block <= at <= block + BLOCK - HEAD for block in blocks):
+        found += 1
+        ctypes.memset(at, 1, HEAD)
+        ctypes.memmove(at, struct.pack("nP", 2, id(CODE)), 16)
+        until = time.perf_counter() + 0.05
+        while time.perf_counter() < until:
+            sum(range(100))
+    for block in blocks:
+        free(block)
+    if found == 15:
+        break
+print(found > 0)
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_code_that_was_freed_is_not_looked_at(tmp_path: Path, version: str) -> None:
+    command = interpreter(version), script(tmp_path, FREED)
+    done = run_capture(tmp_path, *command, options=("--quiet", "--sampled"))
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, HANDLES_SIGNALS)

@@ -57,7 +57,7 @@ static struct function *book_time(struct table *table, const struct charge *char
             found = table_known_edge(table, caller, key);
         else if (!found && !charge->certain)
             break; /* nothing else has seen this call */
-        else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key)))
+        else if (!found && (names_known(key) || stacks_is_code((uintptr_t)key, charge->freed)))
             found = table_add_edge(table, caller, key, (PyObject *)key, NULL);
         if (!found)
             continue; /* gone, or the interpreter's own code: the time is the caller's */

@@ -216,6 +216,8 @@ static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what)
     size_t innermost = 0;
     while (innermost < seen->stack.n && !seen->stack.frames[innermost].code)
         innermost++;
+    if (charge && charge->freed < seen->stack.freed)
+        charge->freed = seen->stack.freed; /* seen again, and alive */
     if (charge)
         charge->spot = innermost < seen->stack.n ? spot_in(charge, seen->stack.frames[innermost].instruction) : NULL;
     return charge;

@@ -58,7 +58,8 @@ struct charge {
     enum pause_kind what; /* what it waited for; with PAUSE_HELD_GIL, `blocked` is others' waiting */
     const uintptr_t *codes; /* innermost first */
     uint32_t n;
-    bool certain; /* as in the stack */
+    bool certain; /* as in the stack, like `freed` */
+    uint64_t freed;
     int64_t run, wait, blocked, samples;
     double squares;
     struct spot *spots, *spot; /* all, and that of the last look; NULL for none */

@@ -18,13 +18,11 @@
 #undef Py_BUILD_CORE
 #endif
 
+#include "freed.h"
 #include "kernel.h"
 
 /* Attempts to read a stack whose innermost frame changes. */
 #define TRIES 3
-
-/* Innermost frames that are read again to check them. */
-enum { CHECKED_FRAMES = 256 };
 
 /* Sizes, in words, that are searched in a thread state and a frame; most bytes of a code object's head. */
 #define STATE_WORDS 128
@@ -264,6 +262,7 @@ bool stacks_start(void) {
     PyErr_Clear();
     code_type = code ? (uintptr_t)Py_TYPE(code) : 0;
     Py_XDECREF(code);
+    freed_start(); /* else no stack names code that nothing else has seen */
     bool found = code_type && find_layout() && (layout.native || find_number());
     layout.frame_bytes = larger(larger(layout.code, layout.back), layout.instruction) + sizeof(uintptr_t);
     layout.state_bytes = larger(layout.ident, layout.native) + sizeof(uintptr_t);
@@ -288,24 +287,20 @@ bool stacks_state(uintptr_t state, struct seen_state *found) {
 
 #ifdef PROFKIT_FREE_THREADED
 /* _PyGC_BITS_DEFERRED: not all references are counted. Only the collector frees such code, after this thread
- * releases its thread state. */
+ * releases its thread state. Another thread may free any other code at any moment. */
 #define DEFERRED 64
 
-static bool is_living_code(uintptr_t at) {
+static bool can_be_kept(uintptr_t at) {
     PyObject head;
     return stacks_copy(at, &head, sizeof head) && (uintptr_t)head.ob_type == code_type &&
            (head.ob_ref_local == _Py_IMMORTAL_REFCNT_LOCAL || (head.ob_gc_bits & DEFERRED));
 }
 #else
-/* Freed memory begins with a link to other free memory, not with a reference count. */
-static bool is_living_code(uintptr_t at) {
-    uintptr_t head[2];
-    return stacks_copy(at, head, sizeof head) && head[1] == code_type && (uint32_t)head[0] != 0 && head[0] >> 40 == 0;
-}
+static bool can_be_kept(uintptr_t Py_UNUSED(at)) { return true; }
 #endif
 
-bool stacks_is_code(uintptr_t code) {
-    if (!is_living_code(code))
+bool stacks_is_code(uintptr_t code, uint64_t freed) {
+    if (freed_since(code, freed) || !can_be_kept(code))
         return false;
     /* The interpreter's own code, e.g. for calling a class, has no events. */
     PyObject *flags = PyObject_GetAttrString((PyObject *)code, "co_flags");
@@ -388,12 +383,12 @@ static bool follow(struct stack *stack, uintptr_t at) {
     return true;
 }
 
-/* Check that the pointer to the innermost frame and up to CHECKED_FRAMES frames are as read: the thread may have
- * reused their memory. They are read in the opposite order, between two reads of the pointer. */
+/* Check that the pointer to the innermost frame and all frames are as read: the thread may have reused their memory.
+ * They are read in the opposite order, between two reads of the pointer. */
 static bool is_as_read(const struct stack *stack, uintptr_t top) {
-    struct iovec there[CHECKED_FRAMES + 2];
-    uintptr_t words[CHECKED_FRAMES * FRAME_WORDS * 2 + 2];
-    size_t n = stack->n < CHECKED_FRAMES ? stack->n : CHECKED_FRAMES, bytes = n * layout.frame_bytes + 2 * sizeof *words;
+    static struct iovec there[STACK_MOST + 2];
+    static uintptr_t words[STACK_MOST * FRAME_WORDS * 2 + 2];
+    size_t n = stack->n, bytes = n * layout.frame_bytes + 2 * sizeof *words;
     there[0] = there[n + 1] = (struct iovec){(void *)stack->holder, sizeof *words};
     for (size_t i = 0; i < n; i++)
         there[n - i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
@@ -416,6 +411,7 @@ bool stacks_read(uintptr_t state, struct stack *stack) {
     for (int i = 0; i < TRIES; i++) {
         if (!stack->certain)
             stack->n = 0; /* do not reuse a wrong stack */
+        stack->freed = freed_count();
         if (!innermost(state, stack, &top))
             return false;
         bool whole = follow(stack, top);
@@ -435,6 +431,7 @@ bool stacks_copy_of(const struct stack *stack, struct stack *copy) {
         memcpy(copy->frames, stack->frames, stack->n * sizeof *stack->frames);
     copy->n = stack->n;
     copy->certain = stack->certain;
+    copy->freed = stack->freed;
     copy->holder = stack->holder;
     return true;
 }

@@ -16,7 +16,7 @@ enum { STACK_MOST = 1000 };
 
 struct seen_frame {
     uintptr_t at;   /* address of the interpreter's frame */
-    uintptr_t code; /* address of the code object, which may be freed by now; 0 if not Python's */
+    uintptr_t code; /* address of the code object, which may be freed by now (freed.h); 0 if not Python's */
     uintptr_t back;
     int64_t instruction; /* as in stacks_site() */
 };
@@ -26,6 +26,7 @@ struct stack {
     struct seen_frame *frames; /* innermost first */
     size_t n, room;
     bool certain;     /* all frames existed at one instant; otherwise callers may be wrong */
+    uint64_t freed;   /* code objects that were freed before it was read */
     uintptr_t holder; /* address of the pointer to the innermost frame */
 };
 
@@ -63,8 +64,8 @@ bool stacks_is_byte_code(const struct seen_frame *frame);
 
 void stacks_free(struct stack *stack);
 
-/* Whether an address is that of a living code object of the program, with the GIL. */
-bool stacks_is_code(uintptr_t code);
+/* Whether code that a stack named is alive and the program's, with the GIL; `freed` is the stack's. */
+bool stacks_is_code(uintptr_t code, uint64_t freed);
 
 /* Return the code that called the function which this thread is about to run, or 0. */
 uintptr_t stacks_caller(void);

@@ -1,0 +1,20 @@
+/* Code objects that were freed. A stack is read without the GIL and booked later; what it names may be gone by then,
+ * and its memory another object's. */
+#ifndef PROFKIT_FREED_H
+#define PROFKIT_FREED_H
+
+#include "python_api.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Begin to note them, with the GIL; false without an exception if the interpreter cannot tell. */
+bool freed_start(void);
+
+/* Return how many were freed so far; to be called before a stack is read. */
+uint64_t freed_count(void);
+
+/* Whether a code object was freed after the first `count`, or may have been, as too many were. With the GIL. */
+bool freed_since(uintptr_t code, uint64_t count);
+
+#endif
