@@ -113,6 +113,14 @@ def _drawn(row: WaterfallRow, y: float) -> str:
     return title + seconds + bar
 
 
+def _fitting(about: str, width: int) -> str:
+    """Return as many of the names as fit, at least the first one, shortened."""
+    names = about.split(", ")
+    while len(names) > 1 and cell_width(", ".join(names)) > width:
+        names.pop()
+    return shorten_middle(", ".join(names), width)
+
+
 def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
     """Yield the waterfall as text: title, bar, seconds, and contents if there is room."""
     rows = waterfall_rows(waterfall)
@@ -125,7 +133,7 @@ def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
         first = round(row.left * bars)
         count = max(1, round(row.right * bars) - first)
         bar = " " * min(first, bars - 1) + "█" * count if bars else ""
-        said = shorten_middle(row.about, left) if row.about and left >= 12 else ""
+        said = _fitting(row.about, left) if row.about and left >= 12 else ""
         style = _STYLES[row.kind] if row.sure and waterfall.before_s is not None else ""
         yield [
             ("  " + pad(row.title, titles) + "  ", ""),

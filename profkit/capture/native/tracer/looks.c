@@ -30,6 +30,10 @@
 /* A shorter time off the CPU is no wait, as the three counters are not read at one instant. */
 #define NO_WAIT_NS 50000
 
+/* Where several C functions are called in turn, as by a wrapper, it is unknown which one runs, unless the last one was
+ * called this often since. */
+#define SURE_CALLS 8
+
 enum { MOST_THREADS = 2048, MOST_CHARGES = 1024, MOST_CODES = 1 << 17, MOST_SPOTS = 4096, SITES = 1 << 13 };
 
 /* Places where a C function was seen to be called. Read without the GIL: a half-written entry equals no place. */
@@ -37,6 +41,8 @@ static struct site {
     uintptr_t code;
     int64_t instruction;
     const void *key;
+    bool several;   /* another one was called there before */
+    unsigned again; /* calls since it changed, if `several` */
 } sites[SITES];
 
 pthread_mutex_t looks_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,19 +61,26 @@ static struct site *site_of(uintptr_t code, int64_t instruction) {
 
 void looks_saw_call(uintptr_t code, int64_t instruction, const void *key) {
     struct site *site = site_of(code, instruction);
-    if (LIKELY(site->code == code && site->instruction == instruction && site->key == key))
+    bool same = site->code == code && site->instruction == instruction;
+    if (LIKELY(same && site->key == key)) {
+        if (UNLIKELY(site->several) && site->again < SURE_CALLS)
+            site->again++;
         return;
+    }
     site->code = 0;
     atomic_thread_fence(memory_order_release);
     site->instruction = instruction;
     site->key = key;
+    site->several = same;
+    site->again = 0;
     atomic_thread_fence(memory_order_release);
     site->code = code;
 }
 
 static const void *called_at(uintptr_t code, int64_t instruction) {
     const struct site *site = site_of(code, instruction);
-    const void *key = site->code == code && site->instruction == instruction ? site->key : NULL;
+    bool known = site->code == code && site->instruction == instruction && (!site->several || site->again >= SURE_CALLS);
+    const void *key = known ? site->key : NULL;
     atomic_thread_fence(memory_order_acquire);
     return site->code == code && site->instruction == instruction ? key : NULL;
 }
