@@ -40,6 +40,7 @@ from profkit.capture.record_types import (
     SeenProcess,
     ThreadTable,
 )
+from profkit.capture.size_finder import SizeFinder
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
@@ -97,7 +98,7 @@ def pack_spool(
     if root is not None:  # tracing of its processes began in any order
         found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
-    tables = ThreadTables(sources)
+    tables, sizes = ThreadTables(sources), SizeFinder()
     cores = host_facts.physical_cores()
     alive = [living[record.process] for record in found]
     left = reserve_files.left_ends(spool)
@@ -117,7 +118,7 @@ def pack_spool(
         else:
             whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
         try:
-            packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
+            packed.append((whole, end, sizes.with_sizes(_process(whole, end, machine_host, tables, cores))))
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]

@@ -13,6 +13,7 @@ import io
 import re
 import tokenize
 from bisect import bisect_right
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -69,10 +70,36 @@ class SourceFile:
                 return qualname if qualname.rpartition(".")[2] == name else ""
         return ""
 
+    def calls(self, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+        """Yield the function around each match that is in no string and no comment, and the name of its group.
+
+        The pattern has named groups only. The function is a qualified name, or ``<module>``.
+        """
+        if pattern.search(self._text) is None:  # mostly, and ten times as fast
+            return
+        starts = self._starts.tolist()
+        for match in re.finditer(rf"{_COMMENT.pattern}|{pattern.pattern}", self._text, re.DOTALL):
+            if match.lastgroup is not None:
+                line = bisect_right(starts, match.start())
+                yield self._around(line, _indent(self._text, starts[line - 1])), match.lastgroup
+
+    def _around(self, line: int, indent: int) -> str:
+        for at, (before, qualname, is_function) in reversed(self._definitions.items()):
+            if at < line and before < indent:
+                if is_function:
+                    return qualname
+                indent = before
+        return "<module>"
+
     @functools.cached_property
     def _qualnames(self) -> dict[int, str]:
         """Return the qualified names of functions and classes by line."""
-        found: dict[int, str] = {}
+        return {line: qualname for line, (_, qualname, _) in self._definitions.items()}
+
+    @functools.cached_property
+    def _definitions(self) -> dict[int, tuple[int, str, bool]]:
+        """Return functions and classes by line: indent, qualified name, whether it is a function."""
+        found: dict[int, tuple[int, str, bool]] = {}
         outer: list[tuple[int, str, bool]] = []
         starts = self._starts.tolist()
         for match in _DEFINITION.finditer(self._text):
@@ -80,8 +107,9 @@ class SourceFile:
             while outer and outer[-1][0] >= indent:
                 outer.pop()
             parts = [name + (".<locals>" if function else "") for _, name, function in outer]
-            found[bisect_right(starts, match.start())] = ".".join([*parts, match[4]])
-            outer.append((indent, match[4], match[2] is not None))
+            is_function = match[2] is not None
+            found[bisect_right(starts, match.start())] = indent, ".".join([*parts, match[4]]), is_function
+            outer.append((indent, match[4], is_function))
         return found
 
     def hash(self, line: int, name: str) -> str:

@@ -180,6 +180,11 @@ def _folded_thread(
         pauses=_folded_pauses(thread.pauses, goes),
         lines=_folded_lines(thread.lines, goes, place),
         slices=None,
+        written_sizes=tuple(
+            replace(size, function=int(place[size.function]))
+            for size in thread.written_sizes
+            if place[size.function] >= 0
+        ),
     )
 
 

@@ -410,6 +410,8 @@ def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> 
         raise MemberError(f"{name}.lines points outside its {n} rows")
     if any(not (0 <= s.function < n and s.begin_ns < s.end_ns) for s in fields.get("slices") or ()):
         raise MemberError(f"{name}.slices points outside its {n} rows, or has a slice without length")
+    if any(not 0 <= size.function < n for size in fields.get("written_sizes", ())):
+        raise MemberError(f"{name}.written_sizes points outside its {n} rows")
     return Thread(
         arrays.profile(rows, edges),
         **fields,

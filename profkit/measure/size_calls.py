@@ -1,4 +1,7 @@
-"""Calls by which a program sets its numbers of threads or processes; arguments are not recorded."""
+"""Calls by which a program sets its numbers of threads or processes; arguments are not recorded.
+
+They are found among the calls that were seen, and else in the source of functions that ran.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +52,32 @@ def sizes_itself(run: Run) -> bool:
 
 
 def size_calls(run: Run) -> tuple[SizeCall, ...]:
-    """Return the program's calls that set sizes, each once; empty for a run read without callers."""
+    """Return the program's calls that set sizes, each once.
+
+    Of calls that were not seen, those of which the source has one of their kind. Empty for a run read without
+    callers.
+    """
     found: dict[SizeCall, None] = {}
     tables = _Tables()
     for process in run.processes:
         for thread in process.threads:
             found.update(dict.fromkeys(_of_profile(thread.profile, process, tables)))
+    seen = {size.sets for size in found}
+    written = [size for size in _written(run) if size.sets not in seen]
+    alone = [size for size in written if sum(size.sets == other.sets for other in written) == 1]
+    return (*found, *alone)
+
+
+def _written(run: Run) -> tuple[SizeCall, ...]:
+    found: dict[SizeCall, None] = {}
+    for process in run.processes:
+        for thread in process.threads:
+            if not thread.written_sizes:
+                continue
+            keys = function_keys(thread.profile, process.roots)
+            for size in thread.written_sizes:
+                line = int(thread.profile.line[size.function])
+                found[SizeCall(size.sets, keys.key(size.function), line)] = None
     return tuple(found)
 
 

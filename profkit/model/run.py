@@ -38,6 +38,7 @@ from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
 from profkit.model.slices import Slice
 from profkit.model.tiers import Effect, Tier
+from profkit.model.written_sizes import WrittenSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +331,8 @@ class Thread:
         Seconds that tracing took by its own measurement; not part of any time in the profile.
     pauses, lines, slices
         ``None`` if no tracer sampled waits, source lines, or functions over time.
+    written_sizes
+        Functions of the program whose source sets a number of threads or processes.
     """
 
     profile: Profile
@@ -350,6 +353,7 @@ class Thread:
     pauses: tuple[Pause, ...] | None = None
     lines: tuple[Line, ...] | None = None
     slices: tuple[Slice, ...] | None = None
+    written_sizes: tuple[WrittenSize, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

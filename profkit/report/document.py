@@ -98,7 +98,7 @@ class Step:
     seconds: float
     share: float
     beyond: bool
-    about: str = ""
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class WaterfallRow(NamedTuple):
     right: float
     title: str
     seconds: str
-    about: str = ""
+    about: tuple[str, ...] = ()
     sure: bool = True
 
 
@@ -84,14 +84,14 @@ def waterfall_drawing(waterfall: Waterfall, width: float | str = "100%") -> str:
 
 
 def _drawn(row: WaterfallRow, y: float) -> str:
-    about = shorten_middle(row.about, _ABOUT)
+    about = _fitting(row.about, _ABOUT)
     aside = element("tspan", escape(about), dx=8, font_size=12, opacity=0.8, class_="about") if about else ""
     weight, kind = (600, "wall") if row.kind == "wall" else (None, None)
     # The inner ``svg`` cuts titles that are too long.
     title = element(
         "svg",
         element("text", escape(row.title), aside, y=15, font_weight=weight, class_=kind),
-        element("title", escape(f"{row.title} {row.seconds} {row.about}".strip())),
+        element("title", escape(" ".join((row.title, row.seconds, ", ".join(row.about))).strip())),
         y=y,
         width=f"{_TITLES}%",
         height=_ROW,
@@ -113,11 +113,10 @@ def _drawn(row: WaterfallRow, y: float) -> str:
     return title + seconds + bar
 
 
-def _fitting(about: str, width: int) -> str:
+def _fitting(names: tuple[str, ...], width: int) -> str:
     """Return as many of the names as fit, at least the first one, shortened."""
-    names = about.split(", ")
     while len(names) > 1 and cell_width(", ".join(names)) > width:
-        names.pop()
+        names = names[:-1]
     return shorten_middle(", ".join(names), width)
 
 

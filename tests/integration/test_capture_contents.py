@@ -14,6 +14,7 @@ import pytest
 
 from profkit.capture.agent import settings
 from profkit.formats import load_run
+from profkit.measure.size_calls import size_calls
 from profkit.model import Run
 from tests.integration.capturing import (
     PROGRAMS,
@@ -247,3 +248,27 @@ def test_hashes_are_the_same_from_the_sources_and_from_what_was_kept(tmp_path: P
     script(tmp_path, "import argparse\nargparse.ArgumentParser(prog='q').parse_args([])\n")
     changed = hashes(captured(tmp_path, python, program, env=environment(**places["again"])))
     assert {key for key in changed if changed[key] != found["none"].get(key)} == {(program, "<module>")}
+
+
+WORKERS = """
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+def main():
+    with ProcessPoolExecutor(3) as pool:
+        print(sum(pool.map(abs, range(4))))
+    until = time.perf_counter() + 0.3
+    while time.perf_counter() < until:
+        sum(range(1000))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_where_a_sampled_program_sets_its_workers(tmp_path: Path) -> None:
+    command = sys.executable, script(tmp_path, WORKERS)
+    run = captured(tmp_path, *command, options=("--sampled", "--quiet"))
+    (size,) = size_calls(run)
+    assert (size.sets, size.caller.qualname, size.line) == ("process-executor", "main", 5)
+    assert {size.sets for size in run.processes[0].threads[0].written_sizes} == {"process-executor"}

@@ -212,7 +212,12 @@ def test_python_that_executes_python_is_counted_once(tmp_path: Path, execute: st
 
 
 def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
-    captured(tmp_path, "bash", "-c", f"'{sys.executable}' -c 'import time; sum(range(10**6)); time.sleep(0.5)'; sleep 1.5")
+    captured(
+        tmp_path,
+        "bash",
+        "-c",
+        f"'{sys.executable}' -c 'import time; sum(range(10**6)); time.sleep(0.5)'; sleep 1.5",
+    )
 
     text = show_run(tmp_path, "--format", "md")
     assert "runnable thread" in text

@@ -6,6 +6,7 @@ import argparse
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
 import types
 import typing
@@ -156,3 +157,26 @@ def test_blocks_end_where_the_parser_says(module: types.ModuleType) -> None:
             assert qualname.rpartition(".")[2] == node.name
             checked += 1
     assert checked > 5
+
+
+CALLS = '''\
+import torch
+torch.set_num_threads(8)  # torch.set_num_threads(1)
+"""torch.set_num_threads(2)"""
+class Loader:
+    pool = Pool(3)
+
+    def load(self):
+        def inner():
+            pass
+        with ctx.Pool(
+                4) as pool, ThreadPool(5):
+            return torch.set_num_threads
+'''
+
+
+def test_calls_and_the_functions_around_them() -> None:
+    pattern = re.compile(r"(?P<torch>\btorch\.set_num_threads\()|(?P<pool>\bPool\()")
+    found = list(SourceFile(CALLS).calls(pattern))
+    assert found == [("<module>", "torch"), ("<module>", "pool"), ("Loader.load", "pool")]
+    assert list(SourceFile(TEXT).calls(pattern)) == []

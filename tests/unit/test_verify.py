@@ -14,6 +14,7 @@ from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
 from profkit.model import FunctionKey, Host, Process, Roots, Run, RunSet, Thread
+from profkit.model.written_sizes import WrittenSize
 from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
 from profkit.verdict.diagnosis import diagnose as diff
@@ -196,6 +197,13 @@ def test_the_program_s_function_is_found_through_the_library_s() -> None:
     assert size_calls(run(EDGES)) == (SizeCall("pool", FunctionKey("project", "train.py", "main"), 5),)
     assert size_calls(run(None)) == ()
     assert sizes_itself(run(None))
+
+    rows = [*ROWS, Row("/job/train.py", 40, "other", qualname="other")]
+    found = Thread(profile(rows, EDGES), written_sizes=(WrittenSize(5, "torch"), WrittenSize(5, "pool")))
+    unseen = SizeCall("torch", FunctionKey("project", "train.py", "other"), 40)
+    assert size_calls(Run("a", (Process(threads=(found,), roots=roots),)))[1:] == (unseen,)
+    two = Thread(profile(rows), written_sizes=(WrittenSize(0, "torch"), WrittenSize(5, "torch")))
+    assert size_calls(Run("a", (Process(threads=(two,), roots=roots),))) == (), "which of them is not known"
     assert not sizes_itself(Run("a", (Process(threads=(Thread(profile(ROWS[:2])),)),)))
 
 

@@ -420,7 +420,7 @@ def test_a_step_names_the_functions_that_make_most_of_it() -> None:
     parts = (Part(0, "solve", 1.0), Part(1, "a.b", 0.5), Part(2, "c", 0.3), Part(3, "step", 0.4, "range"))
     bucket = Bucket("code", 2.0, 1.5, 2.5, 1.0, parts)
     small = replace(bucket, parts=(Part(0, "solve", 0.1),))
-    for found, about in ((bucket, "solve, a.b"), (small, "")):
+    for found, about in ((bucket, ("solve", "a.b")), (small, ())):
         assert waterfall(Account(3.0, 5.0, (found,))).steps[0].about == about
 
 

@@ -100,16 +100,16 @@ def bucket_title(bucket: Bucket, account: Account) -> str:
     return BUCKET_TITLES[bucket.name]
 
 
-def _about(bucket: Bucket) -> str:
+def _about(bucket: Bucket) -> tuple[str, ...]:
     """Return the functions with most of the bucket, and what they waited for if known."""
     waited = [w for w in bucket.waited if (w.candidate_s - w.baseline_s) * bucket.seconds > 0]
     if bucket.name == "blocked" and waited:
         least = NAMED_PART * abs(bucket.seconds)
         most = [w for w in waited if abs(w.candidate_s - w.baseline_s) >= least][:NAMED]
-        return ", ".join(f"{display_name(w.name)} ({w.what})" for w in most)
+        return tuple(f"{display_name(w.name)} ({w.what})" for w in most)
     functions = [p for p in bucket.parts if p.kind == "function"]
     named = [p for p in functions if abs(p.seconds) >= NAMED_PART * abs(bucket.seconds)][:NAMED]
-    return ", ".join(display_name(part.name) for part in named)
+    return tuple(display_name(part.name) for part in named)
 
 
 def _note(account: Account) -> str:
