@@ -16,6 +16,7 @@ import numpy as np
 
 from profkit.capture import records as record_files
 from profkit.capture import sampler
+from profkit.capture.agent import settings
 from profkit.capture.proc_files import is_alive
 from profkit.capture.record_types import (
     Folded,
@@ -109,6 +110,7 @@ def _with_seen(
     last = own[-1]
     record = records[last]
     hidden = {tid for index in own for tid in records[index].agent_tids}
+    hidden |= {thread.tid for thread in seen.threads if thread.name == settings.TRACER_THREAD}
     replaced_ns = int(record.perf * 1e9)
     later = record.state == "replaced" and seen.last_ns > replaced_ns
     later = later and seen.command != record.argv

@@ -5,6 +5,7 @@ Such calls are made once, and samples and bursts mostly miss them.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +13,6 @@ from typing import cast
 
 import numpy as np
 
-from profkit.capture.source import read_source
 from profkit.model import Process, Roots, Thread
 from profkit.model.written_sizes import Sizes, WrittenSize
 
@@ -29,7 +29,12 @@ _CALLED: Mapping[Sizes, str] = {
     "thread-executor": r"ThreadPoolExecutor",
     "loader": r"DataLoader",
 }
-_CALL = re.compile("|".join(rf"(?P<{sets.replace('-', '_')}>\b{name}\()" for sets, name in _CALLED.items()))
+
+
+@functools.cache
+def _call() -> re.Pattern[str]:
+    groups = ((sets.replace("-", "_"), name) for sets, name in _CALLED.items())
+    return re.compile("|".join(rf"(?P<{group}>\b{name}\()" for group, name in groups))
 
 
 class SizeFinder:
@@ -57,8 +62,10 @@ class SizeFinder:
         if path in self._files:
             return self._files[path]
         found = self._files[path] = {}
+        from profkit.capture.source import read_source  # slow to import
+
         source = read_source(path)
-        for function, group in source.calls(_CALL) if source is not None else ():
+        for function, group in source.calls(_call()) if source is not None else ():
             sets = cast(Sizes, group.replace("_", "-"))
             if sets not in found.setdefault(function, []):
                 found[function].append(sets)

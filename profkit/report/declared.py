@@ -90,7 +90,7 @@ _FIELDS: Mapping[Kind, str] = {
         Checked.rule Checked.part Checked.reading Checked.operator Checked.unit Checked.threshold_id
         Account.merged Account.basis Bucket.name Part.kind Part.what Waited.what Pause.what Ranking.by
         DiffTable.match FunctionKey.root IterationModel.why_left_out IterationModel.bound
-        IterationModel.batch_from Setting.kind Tried.outcome SizeCall.sets Parameter.scale Cell.cause
+        IterationModel.batch_from Setting.kind Tried.outcome SizeCall.sets WrittenSize.sets Parameter.scale Cell.cause
         Cell.kind Objective.kind Straggler.kind Straggler.wait_state Straggler.unknown
         Limits.quota_view Library.name Library.packages
         Library.starts Library.per Library.files Honours.library Honours.version Honours.quota

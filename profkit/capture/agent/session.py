@@ -327,7 +327,9 @@ class Session:
             self._notes["windows_missed"] = True
         own = self._own_threads()
         record["agent_tids"] = sorted(own)
-        record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
+        record["tasks"] = [
+            task for task in record["tasks"] if task[0] not in own and task[1] != settings.TRACER_THREAD
+        ]
         record["tracer"] = self._tracer.kind
         if self._mapped and state != "snapshot":
             self._native.sync_tables()

@@ -45,6 +45,9 @@
 /* A look that is this late, without having queued, means that the process was stopped. */
 #define STOPPED_NS 20000000
 
+/* Known to profkit/capture/agent/settings.py. */
+#define THREAD_NAME "profkit-tracer"
+
 static bool changing; /* the tier: looks wait meanwhile */
 
 /* One thread looks, another takes the GIL, for which it may wait seconds if others release it often. */
@@ -276,7 +279,7 @@ static void order_booking(bool last) {
 
 static void *look_on(void *Py_UNUSED(nothing)) {
     looker_number = kernel_thread_id();
-    prctl(PR_SET_NAME, "profkit");
+    prctl(PR_SET_NAME, THREAD_NAME);
     kernel_own_descriptors();
     int64_t every = WATCH_EVERY_NS;
     struct seen_thread *turn = NULL, *last;
@@ -353,7 +356,7 @@ static bool create(pthread_t *thread, void *(*run)(void *), void *of) {
 /* The booker, which does all that needs the GIL. */
 static void *book_on(void *of) {
     booker_number = kernel_thread_id();
-    prctl(PR_SET_NAME, "profkit");
+    prctl(PR_SET_NAME, THREAD_NAME);
     mine = PyThreadState_New(of); /* made here, as it belongs to this thread */
     if (!mine)
         return NULL;
