@@ -70,8 +70,9 @@ _NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
 _IS_OWN = 1
 #: Flag of a function: not all of its calls were counted one by one.
 _IS_UNCOUNTED = 2
-#: In labels of the tracer's own methods, which the agent calls while it traces.
+#: In labels of the tracer's own methods, and before those of its functions, which the agent calls while it traces.
 _OWN_METHOD = " of 'profkit_tracer."
+_OWN_FUNCTION = "<built-in method _tracer.", "<built-in method _tracer_abi3."
 #: The agent's functions through which the target imports modules: their callees are the target's.
 _PASSING_FILE, _PASSING = "<frozen profkit.import_hook>", ("find_spec", "create_module", "exec_module")
 
@@ -332,7 +333,8 @@ class MappedTables:
             raise MemberError("damaged: a function's file is not there")
         places = np.array([files[file] for file in file_numbers], np.int64)
         codes = Codes(tuple(texts), places, np.array(lines, np.int64), names, qualnames)
-        own = np.array(own_files, bool)[places] | np.array([_OWN_METHOD in name for name in names], bool)
+        own = np.array(own_files, bool)[places]
+        own |= np.array([_OWN_METHOD in name or name.startswith(_OWN_FUNCTION) for name in names], bool)
         passing = (i for i in np.flatnonzero(own).tolist() if names[i] in _PASSING)
         #: Codes of `_PASSING`.
         self.passing = {i for i in passing if texts[places[i]] == _PASSING_FILE}

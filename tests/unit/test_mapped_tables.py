@@ -194,3 +194,14 @@ def test_a_damaged_file_costs_the_functions_of_its_process_alone(
     (process,) = run.processes
     assert sum(len(thread.profile) for thread in process.threads) == 0
     assert {notice.code: notice.subject for notice in run.warnings}["record-unreadable"] == path.name
+
+
+def test_functions_of_the_tracer_are_not_the_program_s(whole: bytes) -> None:
+    def called(data: bytes) -> set[str]:
+        file = MappedTables(data)
+        tables = file.threads(None, {}, {})
+        return {file.codes.name[at] for table in tables for at in table.functions.function.tolist()}
+
+    ours = whole.replace(b"<built-in method posix.getpid>", b"<built-in method _tracer.stop>")
+    assert called(whole) - called(ours) == {"<built-in method posix.getpid>"}
+    assert called(ours) < called(whole)
