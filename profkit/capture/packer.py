@@ -98,7 +98,8 @@ def pack_spool(
     if root is not None:  # tracing of its processes began in any order
         found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
-    tables, sizes = ThreadTables(sources), SizeFinder()
+    sources = sources or Sources()
+    tables, sizes = ThreadTables(sources), SizeFinder(sources)
     cores = host_facts.physical_cores()
     alive = [living[record.process] for record in found]
     left = reserve_files.left_ends(spool)

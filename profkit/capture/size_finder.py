@@ -5,43 +5,37 @@ Such calls are made once, and samples and bursts mostly miss them.
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 
+from profkit.capture.source_cache import Sources
 from profkit.model import Process, Roots, Thread
 from profkit.model.written_sizes import Sizes, WrittenSize
 
-#: By what is set, the end of the name that is called.
-_CALLED: Mapping[Sizes, str] = {
-    "torch": r"torch\.set_num_threads",
-    "opencv": r"cv2\.setNumThreads",
-    "numexpr": r"(?:numexpr|ne)\.set_num_threads",
-    "numba": r"numba\.set_num_threads",
-    "tensorflow": r"set_intra_op_parallelism_threads",
-    "threadpoolctl": r"threadpool_limits",
-    "pool": r"Pool",
-    "process-executor": r"ProcessPoolExecutor",
-    "thread-executor": r"ThreadPoolExecutor",
-    "loader": r"DataLoader",
+#: What is set by a call, by the end of the called name.
+_CALLED: Mapping[str, Sizes] = {
+    "torch.set_num_threads": "torch",
+    "cv2.setNumThreads": "opencv",
+    "numexpr.set_num_threads": "numexpr",
+    "ne.set_num_threads": "numexpr",
+    "numba.set_num_threads": "numba",
+    "set_intra_op_parallelism_threads": "tensorflow",
+    "threadpool_limits": "threadpoolctl",
+    "Pool": "pool",
+    "ProcessPoolExecutor": "process-executor",
+    "ThreadPoolExecutor": "thread-executor",
+    "DataLoader": "loader",
 }
-
-
-@functools.cache
-def _call() -> re.Pattern[str]:
-    groups = ((sets.replace("-", "_"), name) for sets, name in _CALLED.items())
-    return re.compile("|".join(rf"(?P<{group}>\b{name}\()" for group, name in groups))
 
 
 class SizeFinder:
     """Looks into the program's files, each once."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, dict[str, list[Sizes]]] = {}
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._files: dict[str, dict[str, set[Sizes]]] = {}
 
     def with_sizes(self, process: Process) -> Process:
         """Return a process whose threads have their `written_sizes`."""
@@ -54,21 +48,17 @@ class SizeFinder:
             sizes = self._of_file(path) if _is_of_program(path, roots) else {}
             for row in np.flatnonzero(profile.file == at).tolist() if sizes else ():
                 name = profile.strings[profile.qualname[row] or profile.name[row]]
-                found += [WrittenSize(row, sets) for sets in sizes.get(name, ())]
+                found += [WrittenSize(row, sets) for sets in sorted(sizes.get(name, ()))]
         return replace(thread, written_sizes=tuple(found)) if found else thread
 
-    def _of_file(self, path: str) -> dict[str, list[Sizes]]:
+    def _of_file(self, path: str) -> dict[str, set[Sizes]]:
         """Return what functions of a file set, by qualified name."""
-        if path in self._files:
-            return self._files[path]
-        found = self._files[path] = {}
-        from profkit.capture.source import read_source  # slow to import
-
-        source = read_source(path)
-        for function, group in source.calls(_call()) if source is not None else ():
-            sets = cast(Sizes, group.replace("_", "-"))
-            if sets not in found.setdefault(function, []):
-                found[function].append(sets)
+        found = self._files.get(path)
+        if found is None:
+            found = self._files[path] = {}
+            for name, sets in _CALLED.items():
+                for function in self._sources.calls(path, name):
+                    found.setdefault(function, set()).add(sets)
         return found
 
 

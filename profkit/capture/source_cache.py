@@ -51,11 +51,13 @@ class Sources:
 
     def describe(self, path: str, line: int, name: str, qualname: str) -> tuple[str, str]:
         """Return a function's qualified name (`qualname` if not empty) and source hash; empty if unknown."""
-        file = self._files.get(path)
-        if file is None:
-            file = self._files[path] = self._file(path)
-        found, digest = file.function(line, name, named=not qualname and not name.startswith("<"))
+        found, digest = self._at(path).function(line, name, named=not qualname and not name.startswith("<"))
         return qualname or found, digest
+
+    def calls(self, path: str, name: str) -> list[str]:
+        """Return the functions of a file around calls of `name` (`SourceFile.calls`); empty without the file."""
+        text = self._at(path).text()
+        return [] if text is None else list(text.calls(name))
 
     def let_go(self) -> None:
         """Keep the results and drop the text, which is read again for any other function."""
@@ -75,6 +77,12 @@ class Sources:
                 lines[key] = line  # now last: the least recently used is first
         with contextlib.suppress(OSError, ValueError):
             _write(self._cache, lines)
+
+    def _at(self, path: str) -> _File:
+        file = self._files.get(path)
+        if file is None:
+            file = self._files[path] = self._file(path)
+        return file
 
     def _file(self, path: str) -> _File:
         try:
@@ -111,17 +119,22 @@ class _File:
         """Return the qualified name, if `named`, and the hash."""
         qualname, digest = self._functions.get((line, name), (None, None))
         if digest is None or (named and qualname is None):
-            if not self._read:
-                from profkit.capture.source import read_source
-
-                self._text, self._read = read_source(self._path), True
-            if self._text is None:
+            text = self.text()
+            if text is None:
                 return "", ""
             self.new = True
-            qualname = self._text.qualname(line, name) if named else None
-            digest = self._text.hash(line, name)
+            qualname = text.qualname(line, name) if named else None
+            digest = text.hash(line, name)
             self._functions[line, name] = qualname, digest
         return qualname or "", digest
+
+    def text(self) -> SourceFile | None:
+        """Return the file, read if necessary; ``None`` if it is no source."""
+        if not self._read:
+            from profkit.capture.source import read_source
+
+            self._text, self._read = read_source(self._path), True
+        return self._text
 
     def let_go(self) -> None:
         if self._text is not None:

@@ -12,16 +12,17 @@ import numpy as np
 
 from profkit.identity.function_keys import function_keys
 from profkit.model import PROJECT, FunctionKey, Process, Profile, Run
+from profkit.model.written_sizes import Sizes
 
 #: Built-in functions that set the size of a library's pool, by their name in a profile.
-_NATIVE: Mapping[str, str] = {
+_NATIVE: Mapping[str, Sizes] = {
     "<built-in method torch.set_num_threads>": "torch",
     "<built-in method torch._C.set_num_threads>": "torch",
     "<setNumThreads>": "opencv",
     "<built-in method cv2.setNumThreads>": "opencv",
 }
 #: Python functions that set a size, by the end of the file and the qualified name.
-_PYTHON: Mapping[tuple[str, str], str] = {
+_PYTHON: Mapping[tuple[str, str], Sizes] = {
     ("numexpr/utils.py", "set_num_threads"): "numexpr",
     ("numba/np/ufunc/parallel.py", "set_num_threads"): "numba",
     ("tensorflow/python/framework/config.py", "set_intra_op_parallelism_threads"): "tensorflow",
@@ -40,7 +41,7 @@ _BETWEEN = 2
 class SizeCall:
     """A function of the program (`caller`, beginning at `line`, 0 if unknown) that sets a size."""
 
-    sets: str
+    sets: Sizes
     caller: FunctionKey
     line: int
 
@@ -88,7 +89,7 @@ class _Tables:
         self._strings: tuple[str, ...] = ()
         self._wanted: list[int] = []
 
-    def rows(self, profile: Profile) -> Iterator[tuple[int, str]]:
+    def rows(self, profile: Profile) -> Iterator[tuple[int, Sizes]]:
         """Yield the rows of such functions, and what each sets."""
         strings = profile.strings
         if strings is not self._strings:
@@ -107,9 +108,9 @@ class _Tables:
                     for (end, function), what in _PYTHON.items()
                     if function == name and path.endswith(end)
                 ),
-                "",
+                None,
             )
-            if sets:
+            if sets is not None:
                 yield row, sets
 
 

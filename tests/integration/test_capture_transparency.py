@@ -328,9 +328,9 @@ for _ in range(100):
             sum(range(100))
     for block in blocks:
         free(block)
-    if found == 15:
+    if found == 10:
         break
-print(found > 0)
+print(found)
 """
 
 
@@ -338,7 +338,7 @@ print(found > 0)
 def test_code_that_was_freed_is_not_looked_at(tmp_path: Path, version: str) -> None:
     command = interpreter(version), script(tmp_path, FREED)
     done = run_capture(tmp_path, *command, options=("--quiet", "--sampled"))
-    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "10\n"), done.stderr
 
 
 def test_ctrl_c_at_a_terminal(tmp_path: Path) -> None:

@@ -278,6 +278,27 @@ def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, vers
     assert 400 * 10_000 < counted["elsewhere"] < 400 * 160_000
 
 
+#: Both are called at one instruction in turn, several times in a burst.
+WRAPPER = """
+import time
+def call(function, values): return function(values)
+def main():
+    values, until = range(3_000), time.perf_counter() + 1
+    while time.perf_counter() < until:
+        call(sum, values)
+        call(max, values)
+main()
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_what_a_wrapper_calls_in_turn_is_not_guessed(tmp_path: Path, version: str) -> None:
+    command = interpreter(version), script(tmp_path, WRAPPER)
+    process = captured(tmp_path, *command, options=("--sampled",)).processes[0]
+    own = column(process, "call", "tottime")
+    assert own > 0.8 * column(process, "call", "cumtime") > 0.3
+
+
 SHARES_A_CPU = """
 import os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -298,11 +319,12 @@ def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path, version:
         command = interpreter(version), program, str(others)
         return median(map(samples, captured(tmp_path, *command, options=("--sampled",)).processes))
 
-    assert 0 < looks(7) < 4 * looks(0)
+    alone = sum(looks(0) for _ in range(3)) / 3  # one process: between 100 and 230 were seen
+    assert 0 < looks(7) < 5 * alone
 
 
 FORKS = """
-import os, sys, tier
+import os, sys, tier, time
 
 def leaf(): pass
 
@@ -317,12 +339,16 @@ def grandchild():
     assert os.wait()[1] == 4 << 8
 
 if len(sys.argv) > 1: tier.until_sampled()
+ran = 0
 for number in range(12):
+    began = time.thread_time()
     tier.samples_for(0.1)
+    ran += time.thread_time() - began
     if not os.fork():
         grandchild()
         os._exit(3)
     assert os.wait()[1] == 3 << 8
+open("ran", "w").write(str(ran))
 """
 
 
@@ -342,9 +368,9 @@ def test_forks(tmp_path: Path, version: str, tier: str) -> None:
     assert kinds(main)[-1] == tier
     if version in NEW and tier == "sampled":  # nor is a call that it made between them
         assert intervals(main, "tier.py")["samples_for"] == (12, 12)
-    # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out. It lasts
-    # 1.2 s by the clock, of which a busy machine gave the parent a third.
-    assert column(main, "samples_for", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.2
+    # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out.
+    ran = float((tmp_path / "ran").read_text())
+    assert column(main, "samples_for", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.75 * ran
 
 
 @pytest.mark.parametrize("version", EACH_WAY)

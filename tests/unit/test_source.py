@@ -6,7 +6,6 @@ import argparse
 import ast
 import dataclasses
 import inspect
-import re
 import textwrap
 import types
 import typing
@@ -176,7 +175,7 @@ class Loader:
 
 
 def test_calls_and_the_functions_around_them() -> None:
-    pattern = re.compile(r"(?P<torch>\btorch\.set_num_threads\()|(?P<pool>\bPool\()")
-    found = list(SourceFile(CALLS).calls(pattern))
-    assert found == [("<module>", "torch"), ("<module>", "pool"), ("Loader.load", "pool")]
-    assert list(SourceFile(TEXT).calls(pattern)) == []
+    source = SourceFile(CALLS)
+    assert list(source.calls("torch.set_num_threads")) == ["<module>"]
+    assert list(source.calls("Pool")) == ["<module>", "Loader.load"]
+    assert list(SourceFile(TEXT).calls("plain")) == ["<module>"]

@@ -124,8 +124,9 @@ def affinity() -> List[int]:
 
 
 def tasks(final: bool) -> List[List[Any]]:
-    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of each living thread; empty without schedstat.
+    """Return ``[tid, name, run_ns, wait_ns, timeslices]`` of each living thread but the tracer's own.
 
+    Empty without schedstat.
     The times are those of ``/proc/<pid>/schedstat`` (the kernel's ``sched-stats.rst``). Final rows add user
     and system seconds, voluntary and involuntary switches, which are slower to read.
     """
@@ -140,6 +141,8 @@ def tasks(final: bool) -> List[List[Any]]:
             name = read_file("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
         except (OSError, ValueError):
             continue  # the thread has ended, or the kernel keeps no such counters
+        if name == settings.TRACER_THREAD:
+            continue
         row: List[Any] = [int(tid), name, int(run), int(wait), int(slices)]
         if final:
             try:

@@ -23,8 +23,7 @@ SAMPLES_ONLY = "sampled"
 
 DEFAULT_OVERHEAD = 0.05
 
-#: The kernel's name of the tracer's own threads, which are not the program's. A record lacks the numbers of those
-#: that have ended before it, or begin while it is made.
+#: The kernel's name of the tracer's own threads, which are not the program's (``native/tracer/sampler.c``).
 TRACER_THREAD = "profkit-tracer"
 
 #: Path of the NVTX collector for a PyTorch without CUDA; absent to leave its functions alone.

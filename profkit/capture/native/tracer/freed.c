@@ -7,7 +7,7 @@
 #include <dlfcn.h>
 #endif
 
-/* Addresses that are kept; a program that frees more between two bookings gets no names from stacks. */
+/* Number of addresses that are kept. A program that frees more between two bookings gets no new names from stacks. */
 enum { MOST_FREED = 1 << 14 };
 
 static _Atomic(uintptr_t) last[MOST_FREED];
@@ -53,10 +53,7 @@ static bool watch(void) {
 }
 #endif
 
-bool freed_start(void) {
-    watched = watched || watch();
-    return watched;
-}
+void freed_start(void) { watched = watched || watch(); }
 
 uint64_t freed_count(void) { return atomic_load(&n_freed); }
 

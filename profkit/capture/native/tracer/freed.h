@@ -8,13 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begin to note them, with the GIL; false without an exception if the interpreter cannot tell. */
-bool freed_start(void);
+/* Begin to note them, with the GIL; without an exception where the interpreter cannot tell. */
+void freed_start(void);
 
 /* Return how many were freed so far; to be called before a stack is read. */
 uint64_t freed_count(void);
 
-/* Whether a code object was freed after the first `count`, or may have been, as too many were. With the GIL. */
+/* Whether a code object may have been freed after the first `count` were: always where nobody tells, or too many were.
+ * With the GIL. */
 bool freed_since(uintptr_t code, uint64_t count);
 
 #endif

@@ -262,7 +262,7 @@ bool stacks_start(void) {
     PyErr_Clear();
     code_type = code ? (uintptr_t)Py_TYPE(code) : 0;
     Py_XDECREF(code);
-    freed_start(); /* else no stack names code that nothing else has seen */
+    freed_start();
     bool found = code_type && find_layout() && (layout.native || find_number());
     layout.frame_bytes = larger(larger(layout.code, layout.back), layout.instruction) + sizeof(uintptr_t);
     layout.state_bytes = larger(layout.ident, layout.native) + sizeof(uintptr_t);
