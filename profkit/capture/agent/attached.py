@@ -162,7 +162,8 @@ class _Attached:
         record.update(now)
         record["worker"] = record["worker"] or self._worker
         record["state"] = state
-        record["agent_tids"] = [_thread.get_native_id()] if state == "detached" else []
+        own = self._tiers.threads()
+        record["agent_tids"] = sorted(own | {_thread.get_native_id()} if state == "detached" else own)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
         record["tracer"] = self._tracer.kind
         record["mapped"] = True

@@ -28,7 +28,7 @@ _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.re
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
 #: Longest wait for a record that is being written, in seconds.
 _LONGEST_WAIT = 2.0
@@ -325,7 +325,7 @@ class Session:
         record["state"] = state
         if self._ticker is not None and self._ticker.failed:
             self._notes["windows_missed"] = True
-        own = set() if self._ticker is None else self._ticker.tids
+        own = self._own_threads()
         record["agent_tids"] = sorted(own)
         record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
         record["tracer"] = self._tracer.kind
@@ -379,6 +379,10 @@ class Session:
             _os_close(fd)
         if state != "snapshot" or not self._over:  # else this snapshot was overtaken by the last record
             _os_replace(temporary, self._path + suffix)
+
+    def _own_threads(self) -> Set[int]:
+        own = set() if self._tiers is None else self._tiers.threads()
+        return own if self._ticker is None else own | self._ticker.tids
 
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""

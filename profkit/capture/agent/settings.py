@@ -23,7 +23,8 @@ SAMPLES_ONLY = "sampled"
 
 DEFAULT_OVERHEAD = 0.05
 
-#: The kernel's name of the tracer's own threads, which are not the program's (``native/tracer/sampler.c``).
+#: The kernel's name of the tracer's own threads, which are not the program's (``native/tracer/sampler.c``). They are
+#: told by their numbers, and by this name where they ended unseen.
 TRACER_THREAD = "profkit-tracer"
 
 #: Path of the NVTX collector for a PyTorch without CUDA; absent to leave its functions alone.

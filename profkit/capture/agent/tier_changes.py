@@ -13,7 +13,7 @@ from .tracer import FREE_THREADED
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, List
+    from typing import Any, Callable, List, Set
 
     from .tracer import Tracer
 
@@ -42,6 +42,7 @@ class Tiers:
         self._main = main
         self._may_change = may_change
         self._mark, self._begun = mark, perf_counter()
+        self._seen: List[int] = []
         self.watching = False
         self.sampled = FREE_THREADED
         self.failed = ""
@@ -83,8 +84,15 @@ class Tiers:
             except OSError:
                 pass  # another process was faster, or the spool is unreachable
 
+    def threads(self) -> Set[int]:
+        """Return the ids of all threads that the tracer has had."""
+        numbers = self._module.watching_threads() if self.watching else ()
+        self._seen.extend(number for number in numbers if number and number not in self._seen)
+        return set(self._seen)
+
     def stop(self) -> None:
         """Book all samples, and stop changing tiers."""
         if self.watching:
+            self.threads()
             self._module.stop_watching()
             self.watching = False

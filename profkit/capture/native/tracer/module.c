@@ -153,6 +153,12 @@ static PyObject *watch_again(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
     Py_RETURN_NONE;
 }
 
+static PyObject *watching_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    pid_t numbers[2];
+    sampler_threads(numbers);
+    return Py_BuildValue("(ll)", (long)numbers[0], (long)numbers[1]);
+}
+
 static PyObject *watch_collections(PyObject *Py_UNUSED(module), PyObject *callbacks) {
     return PyBool_FromLong(waits_watch_collections(callbacks));
 }
@@ -250,6 +256,7 @@ static PyMethodDef functions[] = {
     {"pause_watching", pause_watching, METH_NOARGS, "pause_watching()\n--\n\nThe same before a fork."},
     {"watch_again", watch_again, METH_NOARGS,
      "watch_again()\n--\n\nBegin it again where it was paused, when the main thread runs Python again."},
+    {"watching_threads", watching_threads, METH_NOARGS, "watching_threads()\n--\n\nThe numbers of these two threads; 0 for none."},
     {"watch_collections", watch_collections, METH_O,
      "watch_collections(callbacks)\n--\n\nSum up collections of the garbage collector by the function in which they come, by a function in "
      "its list of callbacks; whether that is possible."},

@@ -70,6 +70,11 @@ static _Atomic int64_t booked; /* end of the last booking */
 static int64_t looks;
 static int64_t used_by_ended;             /* CPU time of earlier tracer threads */
 
+void sampler_threads(pid_t numbers[2]) {
+    numbers[0] = booker_number;
+    numbers[1] = looker_number;
+}
+
 int64_t sampler_used(void) {
     int64_t used = used_by_ended, ns;
     if (looker_number && kernel_cpu_time(looker_number, &ns))

@@ -37,4 +37,7 @@ void sampler_forget(void);
 /* Return the CPU time of both threads and earlier ones of this process, ns. */
 int64_t sampler_used(void);
 
+/* Get the threads' native ids, 0 without a thread. */
+void sampler_threads(pid_t numbers[2]);
+
 #endif
