@@ -136,7 +136,8 @@ def main() -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             result = _measured(case, given.python.absolute(), file.parent)
             if result is None:
-                print(f"{case.name}: left out, the machine was not quiet", flush=True)
+                why = "other programs ran, or the capture as it should be was the slower one"
+                print(f"{case.name}: left out, {why}", flush=True)
             else:
                 file.write_text(json.dumps(asdict(result), indent=1) + "\n")
         if file.exists():
