@@ -123,6 +123,11 @@ class TestAdvice:
         subjects = "torch.set_num_threads(1)", "cv2.setNumThreads(0)"
         assert edits == [("edit-code", "queue", subject) for subject in subjects]
 
+    def test_a_large_pool_costs_more_than_a_small_one(self) -> None:
+        pools = Pool("openblas", 9, "default"), Pool("torch", 64, "program")
+        edit, variable = self.advice(process(*pools))
+        assert (edit.subject, dict(variable.env)) == ("torch.set_num_threads(8)", {"OPENBLAS_NUM_THREADS": "8"})
+
     @pytest.mark.parametrize(
         ("call", "pool", "subject"),
         [

@@ -165,14 +165,15 @@ class _Crew:
         return sum(self._weight[id(p)] * threads_of(p) for p in self.working)
 
     def limited(self, libraries: set[str]) -> float:
-        """Return the cores asked for with the pools of `libraries` cut; two large pools share the excess."""
+        """Return the cores asked for with the pools of `libraries` cut; large pools share the excess by size."""
         threads = self.share.threads
 
         def left(process: ProcessNeed) -> float:
-            large = [pool for pool in _pools_of(process) if (pool.threads or 0) > threads]
-            cut = sum(pool.library in libraries for pool in large)
+            beyond = [(pool.library, (pool.threads or 0) - threads) for pool in _pools_of(process)]
+            large = sum(excess for _, excess in beyond if excess > 0)
+            cut = sum(excess for library, excess in beyond if excess > 0 and library in libraries)
             now, least = _threads_of(process), float(max(threads, process.executor_threads))
-            return now - (now - least) * cut / len(large) if cut else now
+            return now - (now - least) * cut / large if cut else now
 
         return self.with_sizes(left)
 
