@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,21 @@ def _demo(place: Place) -> Program:
     return Program(command, place.folder, place.python, {"OMP_NUM_THREADS": "1"})
 
 
+def _gpu_words(place: Place) -> Program:
+    _need_gpu(place.python)
+    return _plain("gpu_words", place)
+
+
+def _gpu_loader(place: Place) -> Program:
+    """Workers that augment images for a GPU."""
+    _need_gpu(place.python)
+    script = ROOT / "sample_profiles" / "workloads" / "gpu_train.py"
+    workers = max(1, len(os.sched_getaffinity(0)) - 1)
+    size = ("--workers", str(workers), "--epochs", str(place.work), "--images", "4096")
+    command = (place.python, str(script), *size)
+    return Program(command, place.folder, place.python, {"OPENBLAS_NUM_THREADS": "1"})
+
+
 def _suite(place: Place) -> Program:
     _need(place.python, "pytest")
     words = ["--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(place.folder), SUITE]
@@ -135,6 +151,12 @@ def _need(python: str, module: str) -> None:
         raise UnavailableError(f"{python} has no {module}")
 
 
+def _need_gpu(python: str) -> None:
+    find = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    if subprocess.run([python, "-c", find], check=False, env=environment(), capture_output=True).returncode:
+        raise UnavailableError(f"{python} has no PyTorch with a GPU")
+
+
 _MAKERS: Mapping[str, Callable[[Place], Program]] = {
     **{
         name: partial(_verdict, name)
@@ -143,6 +165,8 @@ _MAKERS: Mapping[str, Callable[[Place], Program]] = {
     },
     **{name: partial(_plain, name) for name in ("genetic", "records", "threads", "server")},
     "demo": _demo,
+    "gpu_words": _gpu_words,
+    "gpu_loader": _gpu_loader,
     "suite": _suite,
     "chainermn": _chainermn,
 }

@@ -96,6 +96,9 @@ def main() -> None:
     command.add_argument(
         "--exact", action="store_true", help="trace every call: what `report --arm plain` judges"
     )
+    command.add_argument(
+        "--work", type=float, default=1.0, metavar="TIMES", help="as much work, for a machine with more CPUs"
+    )
     command.add_argument("--dry-run", action="store_true", help="only say how long it would take")
 
     options = parser.parse_args()
@@ -128,7 +131,10 @@ def _take(options: argparse.Namespace) -> None:
     if options.dry_run:
         print(f"{len(wanted)} runs, about {estimate(options.directory, wanted) / 60:.0f} minutes")
         return
-    take(options.directory, options.environment, wanted, quiet=not options.noisy, exact=options.exact)
+    quiet = not options.noisy
+    take(
+        options.directory, options.environment, wanted, quiet=quiet, exact=options.exact, work=options.work
+    )
 
 
 def _samples(options: argparse.Namespace) -> list[Sample]:

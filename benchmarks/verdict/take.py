@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.verdict import surroundings
@@ -72,7 +72,13 @@ def cells(programs: Sequence[str], conditions: Sequence[str], repeats: int) -> l
 
 
 def take(
-    directory: Path, environment: Path, wanted: Sequence[Cell], *, quiet: bool = True, exact: bool = False
+    directory: Path,
+    environment: Path,
+    wanted: Sequence[Cell],
+    *,
+    quiet: bool = True,
+    exact: bool = False,
+    work: float = 1.0,
 ) -> None:
     """Run what is not there yet.
 
@@ -88,6 +94,8 @@ def take(
         Whether to wait for a quiet machine, and to leave out what was taken on another; only for trying things out.
     exact
         Whether every call is traced: what two plain profiles are made of.
+    work
+        Times as much work in every run: for a machine with more CPUs.
     """
     python = environment / "bin" / "python"
     if not python.exists():
@@ -101,7 +109,7 @@ def take(
     begin = time.monotonic()
     for i, cell in enumerate(left, 1):
         try:
-            said = _take_one(directory, python.absolute(), cell, quiet, exact)
+            said = _take_one(directory, python.absolute(), cell, quiet, exact, work)
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
             said = f"FAILED: {error}"
         spent = time.monotonic() - begin
@@ -126,12 +134,12 @@ def estimate(directory: Path, left: Sequence[Cell]) -> float:
     return total
 
 
-def _take_one(directory: Path, python: Path, cell: Cell, quiet: bool, exact: bool) -> str:
+def _take_one(directory: Path, python: Path, cell: Cell, quiet: bool, exact: bool, work: float) -> str:
     said = ""
     for _ in range(ATTEMPTS):
         if quiet:
             wait_until_idle(IDLE, IDLE_PATIENCE_S)
-        facts = _run(directory, python, cell, exact)
+        facts = _run(directory, python, cell, exact, work)
         said = (
             f"{facts['measured']['wall_s']:.2f} s, waiting {facts['waiting']:.2f}, "
             f"others {facts['measured']['others_cores']:.2f}, foreign {facts['foreign_cores']:.2f}"
@@ -192,9 +200,10 @@ def _command(cell: Cell, program: Program, condition: Condition, output: Path, e
     return [*tied, *capture, *launcher, "python", f"{cell.program}.py"]
 
 
-def _run(directory: Path, python: Path, cell: Cell, exact: bool) -> dict[str, object]:
+def _run(directory: Path, python: Path, cell: Cell, exact: bool, work: float) -> dict[str, object]:
     """Run one cell and return what was measured of it."""
-    program, condition = PROGRAMS[cell.program], CONDITIONS[cell.condition]
+    program, usual = PROGRAMS[cell.program], CONDITIONS[cell.condition]
+    condition = replace(usual, work=usual.work * work)
     output = cell.path(directory)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.unlink(missing_ok=True)

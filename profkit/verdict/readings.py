@@ -212,9 +212,13 @@ def _kind(case: Case) -> str | None:
 
 
 def spinning(known: Known) -> float:
-    """Return the most seconds for which main threads can have spun while waiting for queued threads."""
+    """Return the most seconds for which main threads can have spun, or worked, in place of queued threads."""
     a, b = known.before, known.now
-    if a.rest_wait_s is None or b.rest_wait_s is None or not _more_threads(known):
+    if a.rest_wait_s is None or b.rest_wait_s is None:
+        return 0.0
+    # If all threads together ran no longer, what the main threads added is no work of the program's.
+    no_more_work = a.own_run_s is not None and b.own_run_s is not None and b.own_run_s <= a.own_run_s
+    if not (no_more_work or _more_threads(known)):
         return 0.0
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 

@@ -59,19 +59,20 @@ def from_queue(seconds: float, off: float = 0.0) -> Run:
     return waiting(seconds, off, Row("/usr/lib/python3.11/queue.py", 154, "get", 10, 0.01, seconds))
 
 
-def spinning(factor: float, team: int, rest_wait: float) -> Run:
+def spinning(factor: float, team: int, rest_wait: float, ran: float = 1.0, others: float = 0.0) -> Run:
     """The base, whose main thread computes while the threads of its pool queue."""
-    made = run(scaled(factor), wait=0.1)
+    prof = scaled(factor)
+    made = run(prof, wait=0.1, busy=prof.total + team * ran + others)
     main = made.processes[0]
     threads = (
-        Thread(Profile.empty(), tid=200 + i, run_s=1.0, run_queue_wait_s=rest_wait / team)
+        Thread(Profile.empty(), tid=200 + i, run_s=ran, run_queue_wait_s=rest_wait / team)
         for i in range(team)
     )
     grown = replace(
         main,
         threads=(*main.threads, *threads),
         pools=(Pool("libgomp", threads=team + 1),),
-        cpu_s=main.cpu_s + team,
+        cpu_s=main.cpu_s + team * ran,
         run_queue_wait_s=main.run_queue_wait_s + rest_wait,
     )
     return replace(made, processes=(grown,))
@@ -136,6 +137,11 @@ CAUSE: dict[str, tuple[Any, ...]] = {
         spinning(1.5, 7, 6.0),
         *("contention", "run-queue-wait", "self-oversubscription"),
     ),
+    "a main thread that spins while others take its team's CPUs": (
+        spinning(1.0, 7, 0.1),
+        spinning(1.5, 7, 6.0, ran=0.7, others=12.0),
+        *("contention", "run-queue-wait", "external-load"),
+    ),
     "waiting for loaders": (from_queue(0.1), from_queue(4.0, 3.9), "data-starvation"),
     "waiting for a lock": (waiting(0.1, workers=0.5), waiting(4.0, 3.8, workers=0.5), "blocked"),
     "one factor": (CLEAN, run(scaled(1.8)), "slower-machine", "one-factor"),
@@ -181,6 +187,11 @@ NO_CAUSE: dict[str, tuple[Any, ...]] = {
     "waiting for its own workers": (waiting(0.1, workers=0.5), waiting(4.0, 3.8, workers=4.0), "blocked"),
     "queueing that explains little": (QUEUED, run(scaled(1.5), wait=0.9), "contention"),
     "a team that hardly queues": (spinning(1.0, 1, 0.1), spinning(1.5, 1, 0.2), "contention"),
+    "a team of the same size that computes longer, too": (
+        spinning(1.0, 7, 0.1),
+        spinning(1.5, 7, 6.0, ran=1.5, others=12.0),
+        "contention",
+    ),
     "a repeat that took much longer": (
         repeats(1.66, 1.66, 1.67, busy=1.0),
         repeats(1.82, 1.89, 3.77, busy=1.0),
