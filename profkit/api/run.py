@@ -168,8 +168,8 @@ class Run(Reported):
             ``rank, name, file, line, root, path, ncalls, primitive_calls, tottime, active, cumtime, share,
             wait, blocked, cumwait, cumblocked, calls_low, calls_high, samples, tottime_error``. Times are
             seconds. `path` is relative to `root`: ``project``, ``site``, ``stdlib``, ``builtin`` or
-            ``generated``. `active` is self time on a CPU or queueing (plain self time if not measured), and
-            `share` its part (1) of the total. The last four are the accuracy: the 95 % interval of `ncalls`
+            ``generated``. `active` is self time on a CPU, queueing, or waiting for busy native threads
+            (plain self time if not measured), and `share` its part (1) of the total. `blocked` is the rest. The last four are the accuracy: the 95 % interval of `ncalls`
             (equal to `ncalls` if exact, null like it if unknown), `samples` (0 if the time is exact), and
             half the 95 % interval of `tottime`.
         """

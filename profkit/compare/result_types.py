@@ -22,8 +22,9 @@ from profkit.model.arrays import Bools, Floats, Ints
 class SideTable:
     """One side's columns of a `DiffTable`, shape (n,): medians in seconds, 0 if not `present`.
 
-    `rank` is 1 for the most `active` time (self time less time off the CPU without queueing, where both sides
-    measured that), or the most cumtime; `share` is the part of total active time, or of the largest cumtime.
+    `rank` is 1 for the most `active` time (self time on a CPU, queueing or waiting for busy native threads,
+    where both sides measured that), or the most cumtime; `share` is the part of total active time, or of the
+    largest cumtime.
     `wait` and `cumwait` are queueing. Columns from `calls_low` on are as in `profkit.model.Profile`: ``None``
     where all is exact, NaN for calls of functions that may have been missed.
     """

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from profkit.errors import UsageError
 from profkit.identity.rooted_paths import joined_roots
+from profkit.measure.native_threads import awaited_seconds
+from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Profile, Roots, Run, Thread
-from profkit.model.arrays import Index
+from profkit.model.arrays import Floats, Index
 from profkit.model.merge import merge_with_rows
 
 #: What functions can be ranked by: self time, and time including callees.
@@ -70,7 +74,18 @@ def summed(processes: tuple[Process, ...], *, edges: bool = True) -> Selected:
     threads = [(process, thread) for process in processes for thread in process.threads]
     profile, places = merge_with_rows([thread.profile for _, thread in threads], edges=edges)
     placed = tuple((*thread, rows) for thread, rows in zip(threads, places, strict=True))
+    if profile.blocked is not None:
+        profile = replace(profile, blocked=profile.blocked - _awaited(placed, len(profile)))
     return Selected(processes, profile, joined_roots(process.roots for process in processes), placed)
+
+
+def _awaited(threads: Sequence[tuple[Process, Thread, Index]], n: int) -> Floats:
+    """Return for how long functions of first threads waited for threads without functions; shape (n,)."""
+    result = np.zeros(n)
+    for process, thread, rows in threads:
+        if thread is first_thread(process) and (awaited := awaited_seconds(process, thread)) is not None:
+            result += np.bincount(rows, awaited, n)
+    return result
 
 
 def is_foreign(run: Run) -> bool:

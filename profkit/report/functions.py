@@ -23,7 +23,7 @@ _COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked"
 class FunctionRow:
     """One function as a report lists it; times in seconds, ``None`` if not measured.
 
-    `active` is self time less measured time off the CPU that was not queueing; `share` is of all active time.
+    `active` is self time on a CPU, queueing, or waiting for busy native threads; `share` is of all active time.
     The last four fields are those of a `Profile`.
     """
 
@@ -87,7 +87,7 @@ def name_of(profile: Profile, row: int) -> str:
 
 
 def active_seconds(profile: Profile) -> Floats:
-    """Return self times in seconds, less measured time off the CPU that was not queueing."""
+    """Return self times in seconds, less measured time off the CPU without queueing; see `selected_processes`."""
     if profile.blocked is None:
         return profile.tottime
     return np.maximum(profile.tottime - profile.blocked, 0.0)

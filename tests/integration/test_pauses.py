@@ -10,6 +10,7 @@ import pytest
 from profkit import diff
 from profkit.formats import load_run
 from profkit.model import Thread
+from profkit.report.functions import ranked_run
 from tests.integration.capturing import captured, names, script
 from tests.interpreters import interpreter
 
@@ -95,6 +96,14 @@ litter()
 tidy()
 """
 
+#: The main thread waits for the threads of a native pool.
+NATIVE_POOL = """
+import polars
+frame = polars.DataFrame({"a": range(3_000_000)}).with_columns(b=polars.col("a").hash() % 1000)
+for turn in range(12):
+    frame.lazy().group_by("b").agg(polars.col("a").sort().median()).collect()
+"""
+
 #: A worker that is a new process imports a module that takes long, and does nothing.
 STARTS = """
 import multiprocessing, sys
@@ -129,6 +138,17 @@ def inclusive(thread: Thread, function: str, what: str) -> float:
             inside.add(at)
             below.add(row)
     return sum(pause.seconds for pause in thread.pauses if pause.what == what and pause.function in below)
+
+
+def test_what_a_native_pool_computes_is_in_the_table_of_functions(tmp_path: Path) -> None:
+    captured(tmp_path, sys.executable, script(tmp_path, NATIVE_POOL))
+    found = load_run(tmp_path / "run.prof")
+    most = next(ranked_run(found).rows())
+    assert "collect" in most.name
+    assert most.active > 0.5 * most.tottime
+    # The thread itself did nothing but wait.
+    main = found.processes[0].threads[0].profile
+    assert main.blocked.max() > 0.5 * most.tottime
 
 
 @pytest.mark.interpreters

@@ -11,7 +11,7 @@ from profkit.measure.critical_path import Composition, PathReading, compose, pat
 from profkit.measure.selected_processes import select
 from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import Process, Profile, Run, Thread
-from profkit.model.pauses import WAITS
+from profkit.model.pauses import WAITS, Pause
 from tests.programs import ACQUIRE, Fn, plain, program, training
 
 #: Rows of the readings below.
@@ -210,6 +210,27 @@ class TestReading:
         assert found.helpers[at["whiten"]] == pytest.approx(1.5 + 2.0 * 1.5 / 2.0)
         assert found.helpers[at["load"]] == pytest.approx(0.5 + 2.0 * 0.5 / 2.0)
         assert found.helpers.sum() == pytest.approx(found.helpers_run_s)
+
+    def test_waiting_for_native_threads_is_active(self) -> None:
+        waits = Fn("collect", 1, 0.1, 0.0, 4.0, {"main": 1}), Fn(ACQUIRE, 1, 0.0, 0.0, 2.0, {"main": 1})
+        run = program([Fn("main", 1, 1.0, 0.0, 0.5), *waits], workers=[[Fn("job", 1, 1.0, 0.0, 1.0)]])
+        pool = [Thread(Profile.empty(), tid=900 + i, run_s=1.0, run_queue_wait_s=0.5) for i in range(2)]
+        # `main` sleeps, `collect` and the lock wait for another thread; the worker's thread as well.
+        kinds = [("sleep", "lock", "lock"), ("lock",)]
+        processes = []
+        for process, whats in zip(run.processes, kinds, strict=True):
+            (thread,) = process.threads
+            off = thread.profile.blocked
+            assert off is not None
+            pauses = [Pause(i, what, float(off[i]), 10) for i, what in enumerate(whats)]
+            threads = (*pool, replace(thread, pauses=tuple(pauses)))
+            processes.append(replace(process, threads=threads))
+        found = select(replace(run, processes=tuple(processes))).profile
+        assert found.blocked is not None
+        at = {found.strings[name]: i for i, name in enumerate(found.name.tolist())}
+        left = {name: round(float(found.blocked[i]), 6) for name, i in at.items()}
+        # The pool was active for 3 s in each process; a wait by design is never active.
+        assert left == {"main": 0.5, "collect": 1.0, ACQUIRE: 2.0, "job": 0.0}
 
     def test_a_plain_profile_is_its_self_time(self) -> None:
         found, _ = self.read(plain(training()))
