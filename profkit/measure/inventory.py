@@ -8,7 +8,7 @@ several Python threads enter parallel regions: OpenMP gives each its own team.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from profkit.measure.size_calls import SizeCall, size_calls
@@ -292,14 +292,19 @@ def _host_need(
         # A process of unknown lifetime counts as alive throughout.
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
+    def at_once(counted: Callable[[ProcessNeed], bool]) -> int:
+        # Many threads make samples rare, which then show too few processes; the most are no fewer than the mean.
+        mean = sum(lived(need) for need, _ in here if counted(need))
+        return max(_most_at_once([process for need, process in here if counted(need)]), round(mean))
+
     known = [need.expected_cores for need in working if need.expected_cores is not None]
     run_s = known_sum(ran_s(process) for _, process in here)
     wait_s = known_sum(queued_s(process) for _, process in here)
     return HostNeed(
         name=name,
         processes=len(here),
-        working=_most_at_once([process for need, process in here if not need.idle]),
-        workers=_most_at_once([process for need, process in here if need.role == "worker"]),
+        working=at_once(lambda need: not need.idle),
+        workers=at_once(lambda need: need.role == "worker"),
         ranks=sum(need.role == "rank" for need, _ in here),
         at_once=sum(map(lived, working)),
         # A process with unknown pools (another language) takes at least one core.

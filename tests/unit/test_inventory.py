@@ -59,15 +59,17 @@ class TestCores:
         assert (found.expected_cores, found.workers, found.oversubscribed) == (8 + 8 + 4, 3, True)
 
     def test_workers_of_several_epochs_count_once(self) -> None:
-        def seen(begin: int, end: int) -> Process:
+        def seen(begin: int, end: int, lived_s: float) -> Process:
             zeros = np.zeros(2, np.int64)
             samples = ThreadSamples(zeros + 7, np.array([begin, end], np.int64), zeros, zeros)
-            return replace(process(BLAS), samples=samples)
+            return replace(process(BLAS, wall_s=lived_s), samples=samples)
 
-        epochs = [seen(epoch, epoch + 8) for epoch in (0, 10) for _ in range(8)]
+        epochs = [seen(epoch, epoch + 8, 4.0) for epoch in (0, 10) for _ in range(8)]
         assert inventory(run(*epochs)).workers == 8
         # One that the sampler has never met may have lived with all the others.
         assert inventory(run(*epochs, process(BLAS))).workers == 9
+        # Each was sampled once, while the sampler took long: they lived together all the same.
+        assert inventory(run(*(seen(at, at, 10.0) for at in range(64)))).workers == 64
 
     @pytest.mark.parametrize(("cpu", "wait", "surprising"), [(20.0, 10.0, True), (15.0, 5.0, False)])
     def test_more_than_its_pools_explain(self, cpu: float, wait: float, surprising: bool) -> None:
