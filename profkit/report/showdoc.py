@@ -156,13 +156,14 @@ def _times(run: Run, functions: Ranked) -> str:
     wait = known_sum(process.run_queue_wait_s for process in run.processes)
     fraction = queued_share(cpu, wait)
     of_all = f" ({units.share(fraction)})" if fraction else ""
-    parts = (
-        "" if wall is None else f"{units.seconds(wall)} wall",
+    counters = (
         "" if cpu is None else f"{units.seconds(cpu)} CPU",
-        f"{units.seconds(functions.profile.total)} self time",
         "" if wait is None else f"{units.seconds(wait)} queued for a CPU{of_all}",
     )
-    return ", ".join(filter(None, parts))
+    of_threads = ", ".join(filter(None, counters))
+    if wall is None:
+        return of_threads or f"{units.seconds(functions.profile.total)} self time"
+    return f"{units.seconds(wall)} wall" + (f"; all threads: {of_threads}" if of_threads else "")
 
 
 def _window(manifest: Manifest) -> str:
