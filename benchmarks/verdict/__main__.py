@@ -132,9 +132,7 @@ def _take(options: argparse.Namespace) -> None:
         print(f"{len(wanted)} runs, about {estimate(options.directory, wanted) / 60:.0f} minutes")
         return
     quiet = not options.noisy
-    take(
-        options.directory, options.environment, wanted, quiet=quiet, exact=options.exact, work=options.work
-    )
+    take(options.directory, options.environment, wanted, quiet=quiet, exact=options.exact, work=options.work)
 
 
 def _samples(options: argparse.Namespace) -> list[Sample]:

@@ -169,9 +169,9 @@ class Run(Reported):
             wait, blocked, cumwait, cumblocked, calls_low, calls_high, samples, tottime_error``. Times are
             seconds. `path` is relative to `root`: ``project``, ``site``, ``stdlib``, ``builtin`` or
             ``generated``. `active` is self time on a CPU, queueing, or waiting for busy native threads
-            (plain self time if not measured), and `share` its part (1) of the total. `blocked` is the rest. The last four are the accuracy: the 95 % interval of `ncalls`
-            (equal to `ncalls` if exact, null like it if unknown), `samples` (0 if the time is exact), and
-            half the 95 % interval of `tottime`.
+            (plain self time if not measured), `blocked` the rest of it, and `share` the part (1) of all active
+            time. The last four are the accuracy: the 95 % interval of `ncalls` (equal to `ncalls` if exact, null
+            like it if unknown), `samples` (0 if the time is exact), and half the 95 % interval of `tottime`.
         """
         from profkit.model.estimates import estimates_of
         from profkit.report.functions import active_seconds, ranked_run

@@ -1,4 +1,4 @@
-"""What threads without Python functions (autograd, BLAS, OpenMP) did while a thread with functions waited for them."""
+"""What threads without Python functions (autograd, BLAS, Polars) did while functions waited for them."""
 
 from __future__ import annotations
 
@@ -34,4 +34,6 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
 def native_active(process: Process) -> float:
     """Return how long threads without functions ran and queued together, seconds."""
     threads = [thread for thread in process.threads if not len(thread.profile)]
-    return sum(known_sum([getattr(t, name) for t in threads]) or 0.0 for name in ("run_s", "run_queue_wait_s"))
+    return sum(
+        known_sum([getattr(t, name) for t in threads]) or 0.0 for name in ("run_s", "run_queue_wait_s")
+    )

@@ -61,7 +61,9 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
         notes = [
             ESTIMATES_NOTE if timed or counted else "",
             "cum. queue: the part of cumtime spent queued for a CPU." if within else "",
-            "active: self time on a CPU, queueing for one, or waiting for busy native threads." if active else "",
+            "active: self time on a CPU, queueing for one, or waiting for busy native threads."
+            if active
+            else "",
             note,
         ]
     return Listed(shown).table(
