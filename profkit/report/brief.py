@@ -74,6 +74,8 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
     if explain:
         rules = (*RULES, *RULES_OF_ESTIMATES)
         return _screen(head, *brief_explanation(rules, READINGS, verdict.checks, verdict.findings))
+    if verdict.rule == "unfinished":  # whatever differs besides may be due to that
+        return _screen(head, _advice(verdict))
     parts: list[_Part] = [head]
     if verdict.rule != "identical" and not diff.table.by_share:
         parts.append(_steps(diff.account))

@@ -55,6 +55,12 @@ def test_every_kind_of_comparison_fits() -> None:
         assert len(terminal.render(brief_diff(diff)).splitlines()) <= 30
 
 
+def test_the_functions_of_a_run_that_failed_are_not_compared() -> None:
+    first, *rest = brief_diff(build.unfinished()).sections
+    assert {type(block).__name__ for block in first.blocks} <= {"VerdictBlock", "Note"}
+    assert all(section.title.startswith("What to do next") for section in rest if section.blocks)
+
+
 def test_the_headline_says_how_much_slower() -> None:
     assert head(build.contended()).headline == (
         "3.09× slower, 3.21 → 9.93 s: resource contention by other processes"
