@@ -151,6 +151,13 @@ def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...]
     }
 
 
+def read_thread(tid: int, *readings: tuple[float, float, float]) -> dict[str, Any]:
+    """Return what the sampler saw of a thread: readings of time, run time and waiting, seconds."""
+    _, ran, waited = readings[-1]
+    rows = array("q", [int(value * SECOND) for reading in readings for value in reading])
+    return {**thread(tid, ran, waited), "rows": rows.tobytes()}
+
+
 def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """Return what the sampler saw of a process with these threads."""
     return {

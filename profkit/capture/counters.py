@@ -2,6 +2,9 @@
 
 Agents are exact, but lack threads that ended before their last record, and processes without an agent.
 Counters only rise, so the greater of two readings is the later one.
+
+Linux 6.18 was seen to count 5 s in which a thread slept as waiting in the run queue, when it woke. Such time is taken
+out where looks saw the thread asleep (`_awake_in_queue`).
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ from profkit.capture.record_types import (
     Task,
 )
 from profkit.model import Host, Machine, Notice, Process, Profile, Sampler, Thread, ThreadSamples
-from profkit.model.arrays import known, known_sum
+from profkit.model.arrays import Ints, known, known_sum
+from profkit.model.pauses import STOPPED, WAITS
 
 #: Threads listed per process; the rest, those that ran least, are summed up in one row.
 MOST_LISTED = 1_000
@@ -37,6 +41,10 @@ MOST_LISTED = 1_000
 UNSEEN_SHARE, UNSEEN_S = 0.05, 0.1
 #: Most threads of the tracer in a process at a time; after a fork they have other numbers.
 _AGENT_THREADS = 2
+#: Waiting beyond the time that passed since a reading, from which it was not all waiting: readings are somewhat late.
+_JUMP_NS = 100_000_000
+#: Pauses in which a thread sleeps.
+_ASLEEP = frozenset(WAITS) - {STOPPED}
 #: A time later than any reading, ns.
 _FOREVER = 2**63 - 1
 #: Most characters of a thread's name in the kernel (proc(5), ``comm``).
@@ -154,7 +162,8 @@ def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: boo
     for own in process.threads:
         counted = by_tid.get(own.tid, []) if own.tid is not None else []
         # The newest of several threads that had this number.
-        threads.append(_greater(own, counted.pop()) if counted else own)
+        threads.append(_awake_in_queue(_greater(own, counted[-1]), counted[-1].rows) if counted else own)
+        del counted[-1:]
     others = [thread for rest in by_tid.values() for thread in rest]
     threads += _listed(others, seen.folded)
     waited_s = known_sum(thread.run_queue_wait_s for thread in threads)
@@ -164,6 +173,36 @@ def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: boo
         cpu_s=process.cpu_s if final else max(process.cpu_s or 0.0, seen.cpu_s),
         run_queue_wait_s=process.run_queue_wait_s if waited_s is None else waited_s,
     )
+
+
+def _awake_in_queue(thread: Thread, rows: Ints) -> Thread:
+    """Return a thread without the run-queue wait during which looks saw it asleep; `rows` as in `SeenThread`.
+
+    A jump of that counter alone may be one long wait, which is counted at its end.
+    """
+    if not thread.pauses or thread.run_queue_wait_s is None or len(rows) < 2:
+        return thread
+    passed, ran, waited = np.diff(rows, axis=0).T
+    beyond = waited - np.maximum(passed - ran, 0)
+    jumped_s = float(beyond[beyond > _JUMP_NS].sum()) / 1e9
+    if not jumped_s:
+        return thread
+    asleep_s = sum(pause.seconds for pause in thread.pauses if pause.what in _ASLEEP)
+    beyond_s = asleep_s + float((ran + waited - passed).sum()) / 1e9
+    left_s = thread.run_queue_wait_s - max(0.0, min(jumped_s, beyond_s))
+    return replace(thread, profile=_waiting_at_most(thread.profile, left_s), run_queue_wait_s=left_s)
+
+
+def _waiting_at_most(profile: Profile, seconds: float) -> Profile:
+    """Return the same with no more queueing in functions; what is beyond was blocked."""
+    whole = 0.0 if profile.wait is None else float(profile.wait.sum())
+    part = seconds / whole if whole > seconds else 1.0
+    columns: dict[str, Any] = {}
+    for wait, blocked in (("wait", "blocked"), ("cumwait", "cumblocked")):
+        queued, off = getattr(profile, wait), getattr(profile, blocked)
+        if queued is not None and off is not None:
+            columns |= {wait: queued * part, blocked: off + (1.0 - part) * queued}
+    return replace(profile, **columns)
 
 
 def _greater(thread: Thread, counted: SeenThread) -> Thread:

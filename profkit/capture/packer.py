@@ -25,6 +25,7 @@ from profkit.capture import (
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
+from profkit.capture.dynamic_code import with_files
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
@@ -123,7 +124,7 @@ def pack_spool(
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = tables.sharing_strings([process for _, _, process in packed])
+    processes = with_files(tables.sharing_strings([process for _, _, process in packed]), sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
     unrecorded = reserve_files.unrecorded(spool, reader.files)

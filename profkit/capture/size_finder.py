@@ -45,7 +45,7 @@ class SizeFinder:
         profile, found = thread.profile, []
         for at in np.unique(profile.file).tolist():
             path = profile.strings[at]
-            sizes = self._of_file(path) if _is_of_program(path, roots) else {}
+            sizes = self._of_file(path) if is_of_program(path, roots) else {}
             for row in np.flatnonzero(profile.file == at).tolist() if sizes else ():
                 name = profile.strings[profile.qualname[row] or profile.name[row]]
                 found += [WrittenSize(row, sets) for sets in sorted(sizes.get(name, ()))]
@@ -62,7 +62,7 @@ class SizeFinder:
         return found
 
 
-def _is_of_program(path: str, roots: Roots) -> bool:
+def is_of_program(path: str, roots: Roots) -> bool:
     """Return whether the innermost root around a file is the program's."""
 
     def depth(places: tuple[str, ...]) -> int:

@@ -70,6 +70,18 @@ class SourceFile:
                 return qualname if qualname.rpartition(".")[2] == name else ""
         return ""
 
+    def defines(self, line: int, name: str, qualname: str) -> bool:
+        """Return whether code of this name begins at a line; an empty `qualname` is not known."""
+        if not name.startswith("<"):
+            return bool(found := self.qualname(line, name)) and qualname in ("", found)
+        if not 0 < line < len(self._starts) or not qualname:
+            return False
+        # A lambda or comprehension: within the same function.
+        outer = qualname.split(".<locals>.")[:-1]
+        while outer and outer[-1].rpartition(".")[2].startswith("<"):
+            outer.pop()
+        return self._around(int(self._starts[line - 1])) == (".<locals>.".join(outer) or "<module>")
+
     def calls(self, name: str) -> Iterator[str]:
         """Yield the function around each call of a dotted name: its qualified name, or ``<module>``.
 

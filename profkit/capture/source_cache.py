@@ -59,6 +59,11 @@ class Sources:
         text = self._at(path).text()
         return [] if text is None else list(text.calls(name))
 
+    def defines(self, path: str, line: int, name: str, qualname: str) -> bool:
+        """Return whether a file has such a function (`SourceFile.defines`)."""
+        text = self._at(path).text()
+        return text is not None and text.defines(line, name, qualname)
+
     def let_go(self) -> None:
         """Keep the results and drop the text, which is read again for any other function."""
         for file in self._files.values():

@@ -272,3 +272,28 @@ def test_where_a_sampled_program_sets_its_workers(tmp_path: Path) -> None:
     (size,) = size_calls(run)
     assert (size.sets, size.caller.qualname, size.line) == ("process-executor", "main", 5)
     assert {size.sets for size in run.processes[0].threads[0].written_sizes} == {"process-executor"}
+
+
+#: Sends a function to another process as joblib, Dask and Ray do: by value, without its file's name.
+SENT = """
+import subprocess, sys
+import cloudpickle
+def squares(count):
+    return sum(number * number for number in range(count))
+if __name__ == "__main__":
+    receive = "import pickle, sys; print(pickle.load(sys.stdin.buffer)(100_000))"
+    subprocess.run([sys.executable, "-c", receive], input=cloudpickle.dumps(squares), check=True)
+"""
+
+
+def test_functions_sent_to_another_process_are_found_in_their_file(tmp_path: Path) -> None:
+    program = script(tmp_path, SENT)
+    _, child = captured(tmp_path, sys.executable, program, options=("--exact",)).processes
+    profile = child.threads[0].profile
+    found = {
+        profile.strings[profile.qualname[row]]: profile.strings[profile.source_hash[row]]
+        for row in range(len(profile))
+        if profile.strings[profile.file[row]] == str(program)
+    }
+    assert set(found) == {"squares", "squares.<locals>.<genexpr>"}
+    assert all(found.values())

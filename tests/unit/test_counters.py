@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from profkit.capture import counters, gpu, machines, process_tree
@@ -21,8 +23,10 @@ from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Record
 from profkit.capture.watched import WatchedThread
 from profkit.model import Host, Machine, Notice, Process, Profile, Thread
+from profkit.model.pauses import Pause
 from tests import records
-from tests.records import SECOND, launch, sampled, seen, thread
+from tests.builders import Row, profile
+from tests.records import SECOND, launch, read_thread, sampled, seen, thread
 from tests.requirements import imported
 
 HERE = Host(name="here", cpus=4)
@@ -145,6 +149,35 @@ def test_machines_of_other_hosts() -> None:
     assert found["here"] is own
     assert (found["node2"].wall_s, found["node2"].busy_s, found["node2"].quota_cpus) == (9.0, 20.0, 2.0)
     assert machines.by_host(own, HERE, found_there[2:]) == {}
+
+
+@pytest.mark.parametrize(
+    ("readings", "asleep", "waited"),
+    [
+        # As Linux 6.18 counted a thread that slept for 4.5 s.
+        ([(0.0, 0.1, 0.1), (5.0, 0.1, 0.1), (5.2, 0.2, 5.0)], 4.5, 5.0 - (5.0 + 4.5 - 5.2)),
+        # It was never seen asleep: one long wait, counted at its end.
+        ([(0.0, 0.1, 0.1), (5.0, 0.1, 0.1), (5.2, 0.2, 5.0)], 0.2, 5.0),
+        # It slept, and later it waited.
+        ([(0.0, 0.1, 0.1), (4.0, 0.1, 0.1), (9.0, 0.2, 5.0)], 3.9, 5.0),
+        # It was not seen from the begin on.
+        ([(4.0, 0.1, 0.1), (9.0, 0.2, 0.5)], 8.0, 0.5),
+    ],
+)
+def test_a_sleeping_thread_does_not_wait_in_the_run_queue(
+    readings: list[tuple[float, float, float]], asleep: float, waited: float
+) -> None:
+    counted = readings[-1][2]
+    functions = profile([Row("a.py", 1, "f", 1, asleep + counted, wait=counted)])
+    main = Thread(replace(functions, blocked=np.array([asleep])), 10, "MainThread", 0.2, counted)
+    main = replace(main, pauses=(Pause(0, "pipe", asleep, 100), Pause(0, "stopped", 5.0, 1)))
+    process = replace(profiled(10, 0.2, counted), threads=(main,))
+    (found,) = attached(seen(10, read_thread(10, *readings)), of=[(record(10), process)])
+    (after,) = found.threads
+    assert (after.run_queue_wait_s, found.run_queue_wait_s) == pytest.approx((waited, waited))
+    # What functions waited for longer was sleep.
+    assert after.profile.wait[0] == pytest.approx(waited)
+    assert after.profile.wait[0] + after.profile.blocked[0] == pytest.approx(asleep + counted)
 
 
 def test_the_series_completes_the_machine() -> None:

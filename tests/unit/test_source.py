@@ -179,3 +179,40 @@ def test_calls_and_the_functions_around_them() -> None:
     assert list(source.calls("torch.set_num_threads")) == ["<module>"]
     assert list(source.calls("Pool")) == ["<module>", "Loader.load"]
     assert list(SourceFile(TEXT).calls("plain")) == ["<module>"]
+
+
+def test_where_code_without_a_file_is_defined() -> None:
+    text = """\
+def outer(x):
+    found = [y for y in x]
+    return lambda: found
+
+
+class Kept:
+    @staticmethod
+    def method(x):
+        return x
+
+
+double = lambda x: [y for y in x]
+"""
+    source = SourceFile(text)
+    defined = {
+        (1, "outer", "outer"),
+        (1, "outer", ""),  # Python 3.10 has no qualified names
+        (2, "<listcomp>", "outer.<locals>.<listcomp>"),
+        (3, "<lambda>", "outer.<locals>.<lambda>"),
+        (7, "method", "Kept.method"),
+        (12, "<lambda>", "<lambda>"),
+        (12, "<listcomp>", "<lambda>.<locals>.<listcomp>"),
+    }
+    others = {
+        (2, "outer", "outer"),
+        (1, "inner", "inner"),
+        (1, "outer", "other.<locals>.outer"),
+        (2, "<listcomp>", "<listcomp>"),
+        (3, "<lambda>", "other.<locals>.<lambda>"),
+        (3, "<lambda>", ""),
+        (99, "<lambda>", "<lambda>"),
+    }
+    assert {code for code in defined | others if source.defines(*code)} == defined
