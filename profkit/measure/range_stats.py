@@ -5,6 +5,7 @@ Durations within one run depend on each other, so they are described but not tes
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ MIN_P95 = 20
 #: Ranges a side from which two distributions can be told apart: with fewer, more than 1 in 100 pairs of equal
 #: programs do not overlap at all (2 / C(2n, n) for n ranges a side; 0.8 % for n = 5).
 MIN_SHIFT = 5
+#: Difference of two factors' logarithms up to which they are about the same.
+ALIKE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,27 @@ class RangeChange:
     slower: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The counts of `key`, the longest of the innermost ranges, on both sides.
+
+    `share` is the part of the innermost ranges' time in those whose counts changed by about the same factor;
+    `added_s` is what so many more of these took if each were as long as before, and `of_growth` the part of their
+    growth (as logarithms) that the counts explain, NaN where they did not grow.
+    """
+
+    key: RangeKey
+    counts: tuple[int, int]
+    share: float
+    added_s: float
+    of_growth: float
+
+    @property
+    def factor(self) -> float:
+        """Candidate's count over the baseline's."""
+        return self.counts[1] / self.counts[0]
+
+
 def pattern_of(name: str) -> str:
     """Return a name with ``{n}`` for its numbers, equal for all names of one row."""
     return _NUMBER.sub(NUMBER, name)
@@ -123,6 +147,30 @@ def compare_ranges(
     keys = [key for key in dict.fromkeys([*a, *b]) if not key.mark]
     changes = [_change(key, a.get(key), b.get(key)) for key in keys]
     return tuple(sorted(changes, key=_size))
+
+
+def repeated(changes: Sequence[RangeChange]) -> Repeated | None:
+    """Return how much more often the innermost ranges of two sides ran; ``None`` without ranges of both."""
+    both = [
+        (change.key, change.baseline, change.candidate)
+        for change in changes
+        if change.baseline is not None and change.candidate is not None
+    ]
+    around = {row.parent for _, *rows in both for row in rows}
+    inner = [rows for key, *rows in both if key not in around and min(row.total_s for row in rows) > 0]
+    if not inner:
+        return None
+    _, longest = lead = max(inner, key=lambda rows: rows[1].total_s)
+    factor = lead[1].count / lead[0].count
+    alike = [rows for rows in inner if abs(math.log(rows[1].count / rows[0].count / factor)) <= ALIKE]
+    before, after = (sum(rows[side].total_s for rows in alike) for side in (0, 1))
+    return Repeated(
+        longest.key,
+        (lead[0].count, lead[1].count),
+        share=after / sum(rows[1].total_s for rows in inner),
+        added_s=(factor - 1.0) * before,
+        of_growth=math.log(factor) / math.log(after / before) if after > before and factor > 1 else math.nan,
+    )
 
 
 def _names(ranges: Sequence[Ranges]) -> Iterable[str]:

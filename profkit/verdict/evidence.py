@@ -14,7 +14,7 @@ from profkit.measure.side_facts import SideFacts
 from profkit.measure.side_neighbours import NOTICED
 from profkit.model.arrays import median
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
-from profkit.verdict.readings import Case, code_row, larger_inputs, uncalled_row, waited_row
+from profkit.verdict.readings import Case, code_row, larger_inputs, ranges_repeated, uncalled_row, waited_row
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
@@ -261,6 +261,20 @@ def _queue_functions(case: Case) -> Found:
             subject=table.shown(row),
             whole=(float(table.baseline.tottime[row]), float(table.candidate.tottime[row])),
             numbers={"share": float(after[row]) / whole},
+        )
+
+
+def _ranges_count(case: Case) -> Found:
+    """Return how often the NVTX range that takes longest ran."""
+    if (found := ranges_repeated(case)) is not None:
+        yield Evidence(
+            "range.count",
+            "count",
+            *found.counts,
+            value("work.calls") * found.counts[0],
+            "times",
+            subject=found.key.name,
+            numbers={"factor": found.factor},
         )
 
 
@@ -665,6 +679,7 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "throttled": _throttled,
     "queue-functions": _queue_functions,
     "queue-ranges": _queue_ranges,
+    "ranges-count": _ranges_count,
     "off": _off,
     "blocked-on": _waited("blocked", "blocked.on"),
     "imports": _imports,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from profkit.verdict.machine_differences import (
 from profkit.verdict.rule import Reading, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Value
+
+if TYPE_CHECKING:  # only runs with NVTX ranges need it
+    from profkit.measure.range_stats import Repeated
 
 #: Native functions that do the same work at every program start: they read code and compile it.
 YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
@@ -526,6 +530,32 @@ def worst_mover(signals: Signals) -> int:
     return -1
 
 
+def _of_ranges(part: Callable[[Repeated], float]) -> Callable[[Case], float | None]:
+    def read(case: Case) -> float | None:
+        found = ranges_repeated(case)
+        if found is None:
+            return None
+        value = part(found)
+        return None if math.isnan(value) else value
+
+    return read
+
+
+def ranges_repeated(case: Case) -> Repeated | None:
+    """Return how much more often NVTX ranges ran; ``None`` without ranges of both sides."""
+    if not case.signals.ranges:
+        return None
+    from profkit.measure.range_stats import repeated
+
+    return repeated(case.signals.ranges)
+
+
+def _ranges_part(case: Case) -> float | None:
+    """Return the part of the lost time that further NVTX ranges take; ranges of several threads may overlap."""
+    found, lost = ranges_repeated(case), case.account.program_s
+    return None if found is None or lost <= 0 else min(1.0, max(0.0, found.added_s / lost))
+
+
 def _iterations(case: Case, grown: bool) -> float | None:
     before, after = case.signals.iterations
     if before is None or after is None or after.consumer_wait_share is None:
@@ -841,6 +871,20 @@ READINGS: Mapping[str, Reading] = {
         "part of the time in functions whose calls changed",
         lambda c: c.signals.movement.calls_changed,
     ),
+    "ranges.factor": Reading(
+        "factor", "count of the NVTX range that takes longest", _of_ranges(lambda found: found.factor)
+    ),
+    "ranges.alike": Reading(
+        "share",
+        "part of the innermost ranges' time in ranges whose counts changed alike",
+        _of_ranges(lambda found: found.share),
+    ),
+    "ranges.of-growth": Reading(
+        "share",
+        "part of these ranges' growth that their counts explain",
+        _of_ranges(lambda found: found.of_growth),
+    ),
+    "ranges.part": Reading("share", "part of the lost time that so many more ranges take", _ranges_part),
     "code.subject": Reading(
         "text", "the function whose code changed", lambda c: c.signals.table.shown(code_row(c))
     ),
@@ -863,6 +907,11 @@ READINGS: Mapping[str, Reading] = {
         "bool",
         "the function whose code changed is new",
         lambda c: code_row(c) >= 0 and c.signals.table.match[code_row(c)] == "new",
+    ),
+    "ranges.name": Reading(
+        "text",
+        "the range of ranges.factor",
+        lambda c: "" if (found := ranges_repeated(c)) is None else found.key.name,
     ),
     "work.subject": Reading("text", "the function from which the changed calls come", _work_subject),
     "work.function": Reading(

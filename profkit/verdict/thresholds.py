@@ -108,6 +108,7 @@ _TABLE = (
         "queue.much-known", 0.3, "share", f"the same if it is known who took the CPUs ({_BENCH}, bursty)"
     ),
     Threshold("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
+    Threshold("part.ranges-alike", 0.8, "share", "nearly all NVTX ranges ran more often (definition)"),
     Threshold(
         "part.stopped",
         0.3,

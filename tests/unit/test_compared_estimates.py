@@ -21,6 +21,7 @@ from profkit.compare.replicates import gather
 from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
+from profkit.model.ranges import PUSHED
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.verdicts import summary_of, verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE
@@ -31,7 +32,7 @@ from profkit.verdict.rule import Condition, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.accounts import assert_adds_up
-from tests.builders import Row, profile, timed, with_estimates
+from tests.builders import Row, Told, profile, ranges, timed, with_estimates
 from tests.programs import ACQUIRE, Fn, captured, compare, estimated, one_side, program, training
 from tests.shared import check_schema, words_of
 
@@ -312,6 +313,20 @@ class TestCallsUnknown:
         # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
+
+    def test_ranges_say_how_much_more_there_was_to_do(self) -> None:
+        """Their counts are exact where those of calls are not known."""
+
+        def with_steps(run: Run, steps: int, seconds: float) -> Run:
+            rows = [Told("step", i * 10**9, i * 10**9 + round(seconds * 1e9), PUSHED) for i in range(steps)]
+            (main,) = run.processes
+            return replace(run, processes=(replace(main, ranges=ranges(rows)),))
+
+        before = with_steps(loop(), 100, 0.03)
+        more = judged(before, with_steps(estimated(loop(steps=200), None), 200, 0.03))
+        assert (more.cause, more.rule, more.subject) == ("workload-change", "more-ranges", "step")
+        longer = judged(before, with_steps(estimated(loop(slower=2.0), None), 100, 0.06))
+        assert longer.rule != "more-ranges"
 
     def test_what_samples_scatter_by_is_no_other_order(self) -> None:
         """Two samplings of one program, of 300 samples each."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold_names, range_rows
+from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold_names, range_rows, repeated
 from profkit.measure.range_waiting import range_waiting, waiting_of
 from profkit.model import Process, ProfileError, Run, RunSet
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
@@ -127,6 +128,41 @@ def test_ranges_of_one_side_and_folding_over_both() -> None:
     assert changes["new"].baseline is None
     assert changes["new"].slower is None
     assert changes["step {n}"].total_ratio == 2.0
+
+
+def epochs(count: int, *inside: tuple[str, int, float]) -> Ranges:
+    """Epochs in one range, each with so many ranges of each name, of so many seconds."""
+    rows: list[Row] = [("training", 0.0, 1000.0, -1)]
+    for _ in range(count):
+        rows += [(name, 0.0, seconds, 0) for name, times, seconds in inside for _ in range(times)]
+    return ranges_of(rows)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "expected"),
+    [
+        # Twice the epochs: what is around them has no part in it.
+        (epochs(20, ("forward", 10, 0.02), ("load", 10, 0.01)), ("forward", (100, 200), 1.0, 3.0, 1.0)),
+        # As many, each twice as long, and polls that are repeated for as long as something takes.
+        (epochs(10, ("forward", 10, 0.04), ("load", 10, 0.02)), ("forward", (100, 100), 1.0, 0.0, None)),
+        (epochs(10, ("forward", 10, 0.02), ("load", 40, 0.01)), ("load", (100, 400), 2 / 3, 3.0, 1.0)),
+        # More, and each of them longer.
+        (epochs(20, ("forward", 10, 0.04), ("load", 10, 0.02)), ("forward", (100, 200), 1.0, 3.0, 0.5)),
+    ],
+    ids=["more", "longer", "polls", "both"],
+)
+def test_how_often_ranges_are_repeated(candidate: Ranges, expected: tuple[Any, ...]) -> None:
+    baseline = epochs(10, ("forward", 10, 0.02), ("load", 10, 0.01))
+    found = repeated(compare_ranges([[baseline]], [[candidate]]))
+    assert found is not None
+    name, counts, share, added, of_growth = expected
+    assert (found.key.name, found.counts) == (name, counts)
+    assert (found.share, found.added_s) == pytest.approx((share, added))
+    assert found.of_growth == pytest.approx(math.nan if of_growth is None else of_growth, nan_ok=True)
+
+
+def test_ranges_of_one_side_are_not_repeated() -> None:
+    assert repeated(compare_ranges([[steps(name="one")]], [[steps(name="other")]])) is None
 
 
 def steps(factor: float = 1.0, name: str = "step") -> Ranges:

@@ -65,6 +65,7 @@ SIGNALS: Mapping[str, str] = {
     "throttled": "throttled periods",
     "function.queue": "queueing in {subject}",
     "range.queue": "queueing in range {subject}",
+    "range.count": "count of NVTX range {subject}",
     "main.off": "main thread off the CPU, not queueing",
     "worker.imports": "other processes importing {subject}",
     "processes": "processes",

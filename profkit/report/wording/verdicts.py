@@ -390,6 +390,10 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "call-counts": _work,
     "other-function": _other_function,
+    "more-ranges": lambda p: (
+        f"The candidate does {p.factor('ranges.factor')} the work: its NVTX ranges ran so many times as often, "
+        f"“{clean(p.subject)}” and the others alike."
+    ),
     "larger-input": lambda p: _more_work(
         p,
         f"The same calls take {p.factor('time.slowdown')} the time on the same kind of CPU",

@@ -30,6 +30,7 @@ RULES: tuple[Rule, ...] = (
     start_up.WORKER_IMPORTS,
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
+    workload_change.MORE_RANGES,
     data_starvation.LOADING,
     interpreter_lock.GIL,
     blocked.OFF_CPU,

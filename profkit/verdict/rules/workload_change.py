@@ -53,6 +53,26 @@ OTHER_FUNCTION = Rule(
     numbers=("uncalled.part",),
 )
 
+MORE_RANGES = Rule(
+    id="more-ranges",
+    cause="workload-change",
+    about="NVTX ranges ran more often, all of them alike, and that explains most of the lost time",
+    bucket="speed",
+    unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
+    conditions=(
+        more("ranges.factor", "work.calls"),
+        more("ranges.alike", "part.ranges-alike"),
+        more("ranges.of-growth", "part.most"),
+        more("ranges.part", "part.most"),
+        more("time.slowdown", "time.noticed"),
+    ),
+    confidence=0.9,
+    evidence=("ranges-count", "iterations", "wall"),
+    advice=("compare-inputs",),
+    subject="ranges.name",
+    numbers=("ranges.factor",),
+)
+
 LARGER_INPUT = Rule(
     id="larger-input",
     cause="workload-change",
@@ -136,7 +156,10 @@ MORE_TO_DO = Rule(
     ),
     bucket="speed",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
+    unless=(
+        *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
+        "more-ranges",
+    ),
     # A function that samples of the baseline missed may have changed.
     conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),
     alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
