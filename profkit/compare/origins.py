@@ -151,6 +151,10 @@ class _Edges:
         with np.errstate(invalid="ignore"):
             doubt = ratios.doubt[self.callee] * self.after + ratios.doubt[self.caller] * self.per_call * of_b
         self.originating[~(np.abs(self.originating) > doubt)] = 0.0
+        #: Changed calls of callers whose own calls are not known: they count if the caller's code changed.
+        self.of_unknown = np.where(ratios.weighed[self.caller], 0.0, self.after - self.before)
+        with np.errstate(invalid="ignore"):
+            self.of_unknown[~(np.abs(self.of_unknown) > ratios.doubt[self.callee] * self.after)] = 0.0
         #: Seconds per call with callees, of this pair where the baseline has it: other callers' calls may
         #: cost something else.
         spent = [side.cumtime[kept] for side in (calls.baseline, calls.candidate)]
@@ -241,7 +245,8 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
     """Return the part of each function's changed calls from changed code, passed from caller to callee."""
     change = edges.calls_b - edges.calls_a
     one_sided = table.one_sided
-    source = np.bincount(edges.callee, blame[edges.caller] * edges.originating, edges.n).astype(np.float64)
+    changed = edges.originating + edges.of_unknown
+    source = np.bincount(edges.callee, blame[edges.caller] * changed, edges.n).astype(np.float64)
     fixed = code & one_sided
     extra = np.where(fixed, change, source)
     if not extra.any():
@@ -266,7 +271,8 @@ def _sites_from_code(sites: CallSites, edges: _Edges, blame: Floats, from_code: 
     change = edges.after - edges.before
     handed = edges.per_call * (from_code * (edges.calls_b - edges.calls_a))[edges.caller]
     with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(change != 0, (blame[edges.caller] * edges.originating + handed) / change, 0.0)
+        made = blame[edges.caller] * (edges.originating + edges.of_unknown)
+        part = np.where(change != 0, (made + handed) / change, 0.0)
     of_pairs = np.full(pairs + 1, np.nan)
     of_pairs[edges.pair] = np.clip(part, 0.0, 1.0)
     found = of_pairs[sites.pair]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from profkit.compare.process_calls import calls_of_processes
 from profkit.compare.sampled_calls import call_ratios
 from profkit.model import Run
 from profkit.verdict.readings import Case
-from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, compare, estimated, one_side, plain, program, training
 
 
 class Found:
@@ -59,6 +60,14 @@ def test_calls_are_divided_between_a_loop_and_more_steps() -> None:
     (steps,) = (origin for origin in found.origins.found if not origin.from_code)
     assert (steps.seconds, steps.calls) == (pytest.approx(3.15), 1)
     assert not Found(program(training()), program(training(200))).origins.cost_from_code.any()
+
+
+@pytest.mark.parametrize(("changed", "part"), [({"blur": "with a loop"}, 1.0), ({}, 0.0)])
+def test_changed_code_makes_calls_though_its_own_are_not_known(changed: Mapping[str, str], part: float) -> None:
+    unknown = {"blur": None}
+    a = estimated(program(training()), 0.05, of=unknown)
+    b = estimated(program(training(per_step={"sharpen": 20}, changed=changed)), 0.05, of=unknown)
+    assert Found(a, b).calls("sharpen") == part
 
 
 def test_calls_are_handed_down_to_what_they_call() -> None:
