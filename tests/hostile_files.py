@@ -29,6 +29,8 @@ from profkit.model import (
     ThreadSamples,
 )
 from profkit.model.columns import column_dtypes
+from profkit.model.definitions import Definition, name_digest
+from profkit.model.written_sizes import WrittenSize
 
 SAMPLES = Path(__file__).parents[1] / "sample_profiles"
 
@@ -95,6 +97,8 @@ def _thread(thread: Thread, inside: bool) -> Thread:
         open_calls=(OpenCall(0, 1.5),) if len(profile) else (),
         range_calls=_inside(profile) if inside and len(profile) > 1 else None,
         paths=_paths(profile) if inside and len(profile) > 1 else None,
+        written_sizes=(WrittenSize(0, "pool"),) if len(profile) else (),
+        definitions=(Definition(0, name_digest("main"), "0123456789abcdef"),) if len(profile) else (),
     )
 
 

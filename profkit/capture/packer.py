@@ -45,6 +45,7 @@ from profkit.capture.size_finder import SizeFinder
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
+from profkit.capture.unseen_functions import with_definitions
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
 from profkit.model import (
@@ -125,6 +126,7 @@ def pack_spool(
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
     processes = with_files(tables.sharing_strings([process for _, _, process in packed]), sources)
+    processes = with_definitions(processes, sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
     unrecorded = reserve_files.unrecorded(spool, reader.files)

@@ -6,6 +6,7 @@ leading indentation, so it is the same on every machine and Python version.
 
 from __future__ import annotations
 
+import ast
 import codecs
 import functools
 import hashlib
@@ -156,6 +157,42 @@ class SourceFile:
                 for part in lines
             ]
         return _digest("\n".join(lines))
+
+    def hashes(self) -> dict[str, str]:
+        """Return the hash of each function by qualified name; of functions of one name, that of none."""
+        found: dict[str, str] = {}
+        for line, (_, qualname, is_function) in self._definitions.items():
+            if is_function:
+                digest = self.hash(self._first_line(line), qualname.rpartition(".")[2])
+                found[qualname] = "" if qualname in found else digest
+        return {qualname: digest for qualname, digest in found.items() if digest}
+
+    def _first_line(self, line: int) -> int:
+        """Return the line of the first decorator of a definition, or its own."""
+        first = at = line
+        while at > 1:
+            at -= 1
+            above = self.line(at)
+            if above.startswith("@"):
+                first = at
+            elif ")" in above and at == first - 1:  # perhaps the end of a decorator
+                return self._decorated.get(line, first)
+            elif above and not above.startswith("#"):
+                break
+        return first
+
+    @functools.cached_property
+    def _decorated(self) -> dict[int, int]:
+        """Return the first decorator's line by the line of a definition; slow."""
+        try:
+            tree = ast.parse(self._text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return {}
+        return {
+            node.lineno: min(decorator.lineno for decorator in node.decorator_list)
+            for node in ast.walk(tree)
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.decorator_list
+        }
 
     def _end(self, first: int, has_block: bool) -> int:
         """Return the offset after the block, or after the statement if it has no block."""

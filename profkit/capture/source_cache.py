@@ -59,6 +59,11 @@ class Sources:
         text = self._at(path).text()
         return [] if text is None else list(text.calls(name))
 
+    def definitions(self, path: str) -> dict[str, str]:
+        """Return the source hashes of a file's functions by qualified name; empty without the file."""
+        text = self._at(path).text()
+        return {} if text is None else text.hashes()
+
     def defines(self, path: str, line: int, name: str, qualname: str) -> bool:
         """Return whether a file has such a function (`SourceFile.defines`)."""
         text = self._at(path).text()

@@ -185,6 +185,11 @@ def _folded_thread(
             for size in thread.written_sizes
             if place[size.function] >= 0
         ),
+        definitions=tuple(
+            replace(one, beside=int(place[one.beside]))
+            for one in thread.definitions
+            if place[one.beside] >= 0
+        ),
     )
 
 

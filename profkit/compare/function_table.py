@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -20,6 +21,7 @@ from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ra
 from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
 from profkit.model.arrays import Bools, Floats, Ints, Rows, distinct, median
+from profkit.model.definitions import Definition, name_digest
 
 _Sides: TypeAlias = tuple[Replicates, Replicates]
 #: For each row of the table, its row in either side, −1 where that lacks it.
@@ -32,9 +34,17 @@ LESS_OF_DEFINED = 4.0
 
 
 def build_table(
-    joined: Joined, found: Alignment, a: Replicates, b: Replicates, by: str
+    joined: Joined,
+    found: Alignment,
+    a: Replicates,
+    b: Replicates,
+    by: str,
+    unseen: tuple[Sequence[Definition], Sequence[Definition]] = ((), ()),
 ) -> tuple[DiffTable, tuple[Rows, Rows]]:
-    """Return the table, greatest absolute change first, and each row's row in both sides (−1: absent)."""
+    """Return the table, greatest absolute change first, and each row's row in both sides (−1: absent).
+
+    `unseen` are functions that a side defines and samples missed, beside its rows.
+    """
     none_a, none_b = len(found.candidate_only), len(found.baseline_only)
     row_a = np.concatenate([found.baseline, found.baseline_only, np.full(none_a, -1, np.int32)])
     row_b = np.concatenate([found.candidate, np.full(none_b, -1, np.int32), found.candidate_only])
@@ -52,13 +62,14 @@ def build_table(
 
     side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
     side_b = _side_table(b.profile, row_b, rank_b, value_b, by, active)
-    stands = _stands(joined, found, row_a, row_b)
+    defined = _defined(joined, row_a, row_b, unseen)
+    stands = _stands(joined, found, row_a, row_b) | (defined > 0)
     missed_a = _may_be_missed(a, side_a, side_b, stands)
     missed_b = _may_be_missed(b, side_b, side_a, stands)
     side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
     added = _added_lines(joined, found, row_a)
-    source = _same_source(joined, row_a, row_b, added)
+    source = _same_source(joined, row_a, row_b, added, defined)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
     kinds = (*RUNGS, "gone", "new", UNSEEN, UNCALLED)
     rung = np.where(stands, kinds.index(UNCALLED), rung)
@@ -183,13 +194,38 @@ def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
     return lines[row_a]
 
 
-def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints) -> Looked[bool | None]:
+def _defined(
+    joined: Joined, row_a: Rows, row_b: Rows, unseen: tuple[Sequence[Definition], Sequence[Definition]]
+) -> Ints:
+    """Return for one-sided rows whether the other side defines them: 1 with this source, 2 with another, else 0."""
+    result = np.zeros(len(row_a), np.int64)
+    sides = (joined.baseline, row_a, unseen[0]), (joined.candidate, row_b, unseen[1])
+    for (own, absent, listed), (other, present, _) in (sides, sides[::-1]):
+        known: dict[tuple[int, str], set[str]] = {}
+        for one in listed:
+            known.setdefault((int(own.file[one.beside]), one.name), set()).add(one.source_hash)
+        if not known or not len(other.file):
+            continue
+        files = np.array(sorted({file for file, _ in known}), np.int64)
+        one_sided = (absent < 0) & np.isin(other.file[np.maximum(present, 0)], files)
+        for row in np.flatnonzero(one_sided).tolist():
+            at = int(present[row])
+            name = joined.strings[int(other.qualname[at]) or int(other.name[at])]
+            hashes = known.get((int(other.file[at]), name_digest(name)))
+            digest = joined.strings[int(other.source_hash[at])]
+            if hashes and digest:
+                result[row] = 1 if digest in hashes else 2
+    return result
+
+
+def _same_source(joined: Joined, row_a: Rows, row_b: Rows, added: Ints, defined: Ints) -> Looked[bool | None]:
     """Return whether sources are equal, from hashes, or from definitions that moved."""
     both = (row_a >= 0) & (row_b >= 0)
     hash_a, hash_b = joined.baseline.source_hash[row_a[both]], joined.candidate.source_hash[row_b[both]]
     found = np.where(added != 0, 2, 0).astype(np.int8)
     known = (hash_a != 0) & (hash_b != 0)
     found[np.flatnonzero(both)[known]] = np.where(hash_a == hash_b, 1, 2)[known]
+    found[defined > 0] = defined[defined > 0]
     return Looked(found, (None, True, False))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from profkit.measure.selected_processes import (
 )
 from profkit.model import Notice, Process, Profile, Run, RunSet
 from profkit.model.arrays import Index, Rows
+from profkit.model.definitions import Definition
 
 Chosen = Sequence[tuple[Process, ...]]
 
@@ -40,7 +41,7 @@ class Side:
     For each run, `selected` is what is compared, `profiles` the same with comprehensions folded, and `rows`
     maps rows of `selected` to `replicates`. `folded` rows of `replicates` took in comprehensions. `sampled`:
     by another profiler. `threads_mixed`: calls of all threads, where cProfile before 3.12 holds one thread's.
-    `python` is empty where unknown.
+    `python` is empty where unknown. `definitions` are functions that samples missed, beside rows of `replicates`.
     """
 
     runs: RunSet
@@ -54,6 +55,7 @@ class Side:
     sampled: bool
     threads_mixed: bool
     python: str
+    definitions: tuple[Definition, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +131,7 @@ def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process
     alignment = align_joined(
         joined, a.profile, b.profile, baseline_folded=first.folded, candidate_folded=second.folded
     )
-    table, behind = build_table(joined, alignment, a, b, by)
+    table, behind = build_table(joined, alignment, a, b, by, (first.definitions, second.definitions))
     of_table = _inverse(behind[0], len(a.profile)), _inverse(behind[1], len(b.profile))
     calls = call_table((first.profiles, second.profiles), (a.places, b.places), of_table, len(table))
     return Pair(
@@ -207,4 +209,10 @@ def _side(
         sampled=_noted(runs, "sampled-profile", "foreign-samples"),
         threads_mixed=_noted(runs, "threads-in-one-stack"),
         python=_python(runs, whole.profile),
+        definitions=tuple(
+            replace(found, beside=int(of_run[rows_of_thread[found.beside]]))
+            for one, of_run in zip(selected, rows, strict=True)
+            for _, thread, rows_of_thread in one.threads
+            for found in thread.definitions
+        ),
     )

@@ -412,6 +412,8 @@ def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> 
         raise MemberError(f"{name}.slices points outside its {n} rows, or has a slice without length")
     if any(not 0 <= size.function < n for size in fields.get("written_sizes", ())):
         raise MemberError(f"{name}.written_sizes points outside its {n} rows")
+    if any(not 0 <= one.beside < n for one in fields.get("definitions", ())):
+        raise MemberError(f"{name}.definitions points outside its {n} rows")
     return Thread(
         arrays.profile(rows, edges),
         **fields,

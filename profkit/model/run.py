@@ -25,6 +25,7 @@ from profkit.model.bounds import (
     bounds_of,
 )
 from profkit.model.columns import ProfileError
+from profkit.model.definitions import Definition
 from profkit.model.gpu_use import GpuUse
 from profkit.model.keys import Roots
 from profkit.model.lines import Line
@@ -333,6 +334,8 @@ class Thread:
         ``None`` if no tracer sampled waits, source lines, or functions over time.
     written_sizes
         Functions of the program whose source sets a number of threads or processes.
+    definitions
+        Functions of this thread's files that no thread of a sampled run has.
     """
 
     profile: Profile
@@ -354,6 +357,7 @@ class Thread:
     lines: tuple[Line, ...] | None = None
     slices: tuple[Slice, ...] | None = None
     written_sizes: tuple[WrittenSize, ...] = ()
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

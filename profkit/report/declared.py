@@ -75,6 +75,8 @@ FORMS: Mapping[str, re.Pattern[str]] = {
     ),
     "Profile.source_hash": _HASH,
     "SeenLine.source_hash": _HASH,
+    "Definition.name": _HASH,
+    "Definition.source_hash": _HASH,
     "Member.started": _MOMENT,
     "HistoryRun.started": _MOMENT,
     "Configuration.revision": _REVISION,

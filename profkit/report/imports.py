@@ -77,8 +77,8 @@ def import_change_line(diff: Diff) -> str:
     part = abs(now - was) >= MATTER_PART * abs(account.candidate_s - account.baseline_s)
     if not (part and matters(now - was, account.baseline_s)):
         return ""
-    most = (f"{clean(_package(row))} {units.change(*map(_seconds, row))}" for row in _paired(diff)[:BRIEF])
-    return f"Imports took {units.seconds(was)} → {units.seconds(now)}: {', '.join(most)}."
+    most = [f"{clean(_package(row))} {units.change(*map(_seconds, row))}" for row in _paired(diff)[:BRIEF]]
+    return f"Imports took {units.seconds(was)} → {units.seconds(now)}{': ' if most else ''}{', '.join(most)}."
 
 
 def imports_object(found: Imports | None) -> dict[str, Any] | None:

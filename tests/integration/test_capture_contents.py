@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from profkit.capture.agent import settings
+from profkit.capture.source import SourceFile
 from profkit.formats import load_run
 from profkit.measure.size_calls import size_calls
 from profkit.model import Run
+from profkit.model.definitions import name_digest
 from tests.integration.capturing import (
     PROGRAMS,
     calls,
@@ -297,3 +299,39 @@ def test_functions_sent_to_another_process_are_found_in_their_file(tmp_path: Pat
     }
     assert set(found) == {"squares", "squares.<locals>.<genexpr>"}
     assert all(found.values())
+
+
+#: Samples are in the first function only; the others are called once, or never.
+UNSEEN = """
+import functools
+def work(turns):
+    return sum(number * number for number in range(turns))
+def quick():
+    pass
+class Kept:
+    @functools.lru_cache(
+        maxsize=None)
+    def method(self):
+        pass
+quick()
+work(4_000_000)
+"""
+
+
+def test_functions_that_samples_missed_are_listed_with_their_source(tmp_path: Path) -> None:
+    program = script(tmp_path, UNSEEN)
+    thread = captured(tmp_path, sys.executable, program, options=("--sampled",)).processes[0].threads[0]
+    expected = SourceFile(Path(program).read_text()).hashes()
+    assert set(expected) == {"work", "quick", "Kept.method"}
+    there = {thread.profile.strings[at] for at in thread.profile.qualname}
+    listed = {one.name: one.source_hash for one in thread.definitions}
+    assert {name_digest("Kept.method"), name_digest("quick")} - {name_digest(name) for name in there} <= set(
+        listed
+    )
+    assert name_digest("work") not in listed
+    assert listed[name_digest("Kept.method")] == expected["Kept.method"]
+    files = {thread.profile.strings[thread.profile.file[one.beside]] for one in thread.definitions}
+    assert files == {program}
+    # Every call is in an exact capture.
+    exact = captured(tmp_path, sys.executable, program, options=("--exact",)).processes[0].threads[0]
+    assert exact.definitions == ()

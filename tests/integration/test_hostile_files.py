@@ -216,7 +216,8 @@ def one_process(path: Path, **of_process: Any) -> dict[str, bytes]:
     """Keep the first process, with one thread."""
     first = member_of(path, "processes.json")[0]
     none = {"functions": [0, 0], "edges": [0, 0], "open_calls": [], "range_calls": None, "paths": None}
-    thread = first["threads"][0] | none | of_process.pop("thread", {})
+    beside = {"written_sizes": [], "definitions": []}
+    thread = first["threads"][0] | none | beside | of_process.pop("thread", {})
     process = {**first, "ranges": None, "samples": None, **of_process, "threads": [thread]}
     return {"processes.json": json.dumps([process]).encode()}
 

@@ -21,6 +21,7 @@ from profkit.compare.replicates import gather
 from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
 from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
+from profkit.model.definitions import Definition, name_digest
 from profkit.model.ranges import PUSHED
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.verdicts import summary_of, verdict_block
@@ -313,6 +314,18 @@ class TestCallsUnknown:
         # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
+
+    @pytest.mark.parametrize(
+        ("source", "cause"), [("other", "code-change"), ("source of slow", "inconclusive")]
+    )
+    def test_the_source_of_a_function_that_samples_missed(self, source: str, cause: str) -> None:
+        """Fast functions are in no sample until an edit makes them slow."""
+        a = estimated(loop(), None)
+        (main,), (thread,) = a.processes, a.processes[0].threads
+        listed = Definition(beside=0, name=name_digest("slow"), source_hash=source)
+        a = replace(a, processes=(replace(main, threads=(replace(thread, definitions=(listed,)),)),))
+        b = estimated(program([*training(), Fn("slow", 100, 4.0, callers={"step": 100})]), None)
+        assert judged(a, b).cause == cause
 
     def test_ranges_say_how_much_more_there_was_to_do(self) -> None:
         """Their counts are exact where those of calls are not known."""

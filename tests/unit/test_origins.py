@@ -63,7 +63,9 @@ def test_calls_are_divided_between_a_loop_and_more_steps() -> None:
 
 
 @pytest.mark.parametrize(("changed", "part"), [({"blur": "with a loop"}, 1.0), ({}, 0.0)])
-def test_changed_code_makes_calls_though_its_own_are_not_known(changed: Mapping[str, str], part: float) -> None:
+def test_changed_code_makes_calls_though_its_own_are_not_known(
+    changed: Mapping[str, str], part: float
+) -> None:
     unknown = {"blur": None}
     a = estimated(program(training()), 0.05, of=unknown)
     b = estimated(program(training(per_step={"sharpen": 20}, changed=changed)), 0.05, of=unknown)

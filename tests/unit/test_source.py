@@ -216,3 +216,15 @@ double = lambda x: [y for y in x]
         (99, "<lambda>", "<lambda>"),
     }
     assert {code for code in defined | others if source.defines(*code)} == defined
+
+
+def test_all_functions_of_a_file_have_the_hash_that_a_call_finds() -> None:
+    source = SourceFile(TEXT)
+    found = source.hashes()
+    assert found["plain"] == source.hash(lines_of("plain")[0], "plain")
+    # With its decorators; of two definitions of one name nothing is known.
+    assert found["Outer.method"] == source.hash(lines_of("method")[0], "method")
+    twice = SourceFile("def one():\n    return 1\n\n\ndef one():\n    return 2\n\n\ndef other():\n    pass\n")
+    assert set(twice.hashes()) == {"other"}
+    # A newer Python's syntax costs the decorators only.
+    assert set(SourceFile("match = 1\n@a\ndef f():\n    pass\nx = (\n").hashes()) == {"f"}
