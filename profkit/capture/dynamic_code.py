@@ -1,7 +1,7 @@
 """The files of functions that cloudpickle sent to another process (joblib's loky, Dask, Ray).
 
 So that pickles do not depend on where a program lies, it names the file of their code ``<dynamic-code>``. Line and
-name are kept, and only the program's own functions are sent in this way.
+name are kept.
 """
 
 from __future__ import annotations

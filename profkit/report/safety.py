@@ -16,7 +16,7 @@ from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.compare.result_types import DiffTable
 from profkit.compare.setting_differences import Setting
 from profkit.measure.line_times import SeenLine
-from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run
+from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run, Thread
 from profkit.model.arrays import Index
 from profkit.model.notices import CODES, WHERE
 from profkit.model.range_calls import RangeCalls
@@ -296,6 +296,11 @@ class Masker(TextMask):
                     moved.update(dict.fromkeys(columns, places))
         return tuple(texts), moved
 
+    def _thread(self, thread: Thread) -> Thread:
+        """Mask a thread; digests of names that have pseudonyms would match nothing, and let them be guessed."""
+        masked: Thread = self._record(thread)
+        return replace(masked, definitions=()) if self._pseudonyms is not None else masked
+
     def _profile(self, profile: Profile) -> Profile:
         strings, moved = self._tables[id(profile.strings)]
         columns = {column: places[getattr(profile, column)] for column, places in moved.items()}
@@ -334,6 +339,7 @@ class Masker(TextMask):
         return self.user_file(baseline), self.user_file(candidate)
 
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
+        Thread: _thread,
         Profile: _profile,
         Roots: lambda self, _: self._roots,
         DiffTable: _table,

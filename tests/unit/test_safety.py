@@ -36,10 +36,12 @@ from profkit.model import (
     RunSet,
     Thread,
 )
+from profkit.model.definitions import Definition, name_digest
 from profkit.report import secrets as secrets_module
 from profkit.report.command_mask import MOST_WORDS
 from profkit.report.declared import Kind, declared
 from profkit.report.doctordoc import DoctorReport
+from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.ranksdoc import RanksReport
 from profkit.report.safety import Masker, Owner
 from profkit.report.scalingdoc import ScalingReport
@@ -49,6 +51,7 @@ from profkit.verdict import types as verdict_types
 from profkit.verdict.diagnosis import diagnose as compare
 from profkit.verdict.types import Diff, RunVerdict
 from tests import report_builders as build
+from tests.builders import Row, profile
 from tests.shared import finished, words_of
 from tests.unit.test_planted import cli, members, spelled
 
@@ -508,6 +511,15 @@ def leaks(value: Any, text: str, name: str = "") -> Iterator[str]:
     elif is_dataclass(value):
         for part in fields(value):
             yield from leaks(getattr(value, part.name), text, f"{type(value).__name__}.{part.name}")
+
+
+def test_digests_of_names_that_have_pseudonyms_are_left_out() -> None:
+    listed = (Definition(0, name_digest("f"), "0123456789abcdef"),)
+    run = Run("", (Process(threads=(Thread(profile([Row("/w/a.py", 1, "f")]), definitions=listed),)),))
+    kinds = {"plain": None, "pseudonyms": Pseudonyms(b"secret", [run])}
+    masked = {name: Masker([run], pseudonyms=kind).run(run) for name, kind in kinds.items()}
+    found = {name: one.processes[0].threads[0].definitions for name, one in masked.items()}
+    assert found == {"plain": listed, "pseudonyms": ()}
 
 
 def test_a_new_field_is_masked_until_it_is_declared() -> None:
