@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from profkit.measure import pause_seconds
-from profkit.measure.lookup_columns import Looked
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats, known_sum
@@ -25,8 +24,10 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
     if thread.profile.blocked is None or not thread.pauses or not active:
         return None
     profile = thread.profile
-    by_design = Looked(profile.name, profile.strings).where(lambda name: is_wait(name, STDLIB))
-    waited: Floats = np.where(by_design, 0.0, pause_seconds.waited(thread)[_FOR_THREADS].sum(axis=0))
+    waited: Floats = pause_seconds.waited(thread)[_FOR_THREADS].sum(axis=0)
+    for row in np.flatnonzero(waited).tolist():
+        if is_wait(profile.strings[int(profile.name[row])], STDLIB):
+            waited[row] = 0.0
     whole = float(waited.sum())
     return waited * min(1.0, active / whole) if whole > 0 else None
 
