@@ -5,6 +5,7 @@ Such calls are made once, and samples and bursts mostly miss them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -63,7 +64,12 @@ class SizeFinder:
 
 
 def is_of_program(path: str, roots: Roots) -> bool:
-    """Return whether the innermost root around a file is the program's."""
+    """Return whether the innermost root around a file is the program's.
+
+    Python 3.8 names a script as it was typed: a relative path.
+    """
+    if path.endswith(".py") and not os.path.isabs(path):
+        return True
 
     def depth(places: tuple[str, ...]) -> int:
         return max((len(place) for place in places if path.startswith(place.rstrip("/") + "/")), default=-1)
