@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from profkit.capture.size_finder import is_of_program
+from profkit.capture.program_files import program_files
 from profkit.capture.source_cache import Sources
 from profkit.model import Process, Thread
 
@@ -24,7 +24,7 @@ def with_files(processes: Sequence[Process], sources: Sources) -> list[Process]:
     table = next((t.profile.strings for p in processes for t in p.threads if len(t.profile)), ())
     if DYNAMIC not in table:
         return list(processes)
-    files = _program_files(processes)
+    files = sorted({path for process in processes for path, _ in program_files(process, process.threads)})
     numbers = {text: number for number, text in enumerate(table)}
     dynamic = numbers[DYNAMIC]
     known: dict[tuple[int, str, str], tuple[int, int] | None] = {}
@@ -55,16 +55,3 @@ def with_files(processes: Sequence[Process], sources: Sources) -> list[Process]:
 
 def _with(thread: Thread, **columns: Any) -> Thread:
     return replace(thread, profile=replace(thread.profile, **columns))
-
-
-def _program_files(processes: Sequence[Process]) -> list[str]:
-    """Return the files of the program in which functions ran."""
-    return sorted(
-        {
-            path
-            for process in processes
-            for thread in process.threads
-            for path in map(thread.profile.strings.__getitem__, np.unique(thread.profile.file).tolist())
-            if is_of_program(path, process.roots)
-        }
-    )

@@ -13,6 +13,7 @@ from profkit import __version__
 from profkit.capture import (
     captured_windows,
     counters,
+    dynamic_code,
     endings,
     gathered,
     machines,
@@ -21,11 +22,11 @@ from profkit.capture import (
     record_notices,
     records,
     reserve_files,
+    unseen_functions,
 )
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
-from profkit.capture.dynamic_code import with_files
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.mapped_tables import ThreadEnd
 from profkit.capture.packages import installed_packages
@@ -45,7 +46,6 @@ from profkit.capture.size_finder import SizeFinder
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
-from profkit.capture.unseen_functions import with_definitions
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
 from profkit.model import (
@@ -125,8 +125,8 @@ def pack_spool(
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = with_files(tables.sharing_strings([process for _, _, process in packed]), sources)
-    processes = with_definitions(processes, sources)
+    processes = dynamic_code.with_files(tables.sharing_strings([process for _, _, process in packed]), sources)
+    processes = unseen_functions.with_definitions(processes, sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
     unrecorded = reserve_files.unrecorded(spool, reader.files)

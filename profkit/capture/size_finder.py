@@ -5,12 +5,12 @@ Such calls are made once, and samples and bursts mostly miss them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from profkit.capture.program_files import is_of_program
 from profkit.capture.source_cache import Sources
 from profkit.model import Process, Roots, Thread
 from profkit.model.written_sizes import Sizes, WrittenSize
@@ -61,17 +61,3 @@ class SizeFinder:
                 for function in self._sources.calls(path, name):
                     found.setdefault(function, set()).add(sets)
         return found
-
-
-def is_of_program(path: str, roots: Roots) -> bool:
-    """Return whether the innermost root around a file is the program's.
-
-    Python 3.8 names a script as it was typed: a relative path.
-    """
-    if path.endswith(".py") and not os.path.isabs(path):
-        return True
-
-    def depth(places: tuple[str, ...]) -> int:
-        return max((len(place) for place in places if path.startswith(place.rstrip("/") + "/")), default=-1)
-
-    return depth(roots.project) > max(depth(roots.stdlib), depth(roots.site))

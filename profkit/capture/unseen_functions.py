@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from profkit.capture.size_finder import is_of_program
+from profkit.capture.program_files import program_files
 from profkit.capture.source_cache import Sources
 from profkit.model import Process, Thread
 from profkit.model.definitions import Definition, name_digest
@@ -27,11 +27,9 @@ def with_definitions(processes: Sequence[Process], sources: Sources) -> list[Pro
 
     def listed(process: Process, thread: Thread) -> Thread:
         nonlocal left
-        strings = thread.profile.strings
-        files, rows = np.unique(thread.profile.file, return_index=True)
         found: list[Definition] = []
-        for path, row in zip(map(strings.__getitem__, files.tolist()), rows.tolist(), strict=True):
-            if path in done or not is_of_program(path, process.roots):
+        for path, row in program_files(process, (thread,)):
+            if path in done:
                 continue
             done.add(path)
             found += [

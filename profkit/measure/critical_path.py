@@ -16,17 +16,13 @@ from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
 from profkit.measure.lookup_columns import Looked
+from profkit.measure.native_threads import NOT_FOR_THREADS
 from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.arrays import Bools, Floats, Rows, known_sum
 from profkit.model.pauses import WAITS
-
-#: Kinds of waiting that threads of the same process without Python cannot end.
-_NOT_FOR_THREADS = [
-    WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")
-]
 
 #: Kinds of waiting that threads and processes of one program end for each other.
 _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
@@ -432,7 +428,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
     part = min(1.0, waiting / active) if active > 0 else 0.0
-    spun = part - _native_part(reading, part, waiting - float(off_by[_NOT_FOR_THREADS].sum()))
+    spun = part - _native_part(reading, part, waiting - float(off_by[NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
     helping = _helpers(reading, off, part, ranks, spun * reading.native_run_s)
     imports = np.zeros(len(helping))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from profkit.measure import pause_seconds
+from profkit.measure.inventory import active_seconds
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import STDLIB, Process, Thread
-from profkit.model.arrays import Floats, known_sum
+from profkit.model.arrays import Floats
 from profkit.model.pauses import WAITS
 
-#: Kinds of waiting that such a thread can end.
-_FOR_THREADS = [WAITS.index(kind) for kind in ("lock", "poll", "other")]
+#: Kinds of waiting that such threads of the same process cannot end.
+NOT_FOR_THREADS = [
+    WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")
+]
+#: Kinds that they can end; they do not take the interpreter's lock.
+_FOR_THREADS = [at for at in range(len(WAITS)) if at not in (*NOT_FOR_THREADS, pause_seconds.GIL)]
 
 
 def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
@@ -20,7 +25,7 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
     Which thread one waits for is not known: all their active time counts, spread over the functions that do not wait
     by design, and at most as long as these waited. Shape (n,); ``None`` where that is nothing.
     """
-    active = native_active(process)
+    _, active = active_seconds(process)
     if thread.profile.blocked is None or not thread.pauses or not active:
         return None
     profile = thread.profile
@@ -30,11 +35,3 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
             waited[row] = 0.0
     whole = float(waited.sum())
     return waited * min(1.0, active / whole) if whole > 0 else None
-
-
-def native_active(process: Process) -> float:
-    """Return how long threads without functions ran and queued together, seconds."""
-    threads = [thread for thread in process.threads if not len(thread.profile)]
-    return sum(
-        known_sum([getattr(t, name) for t in threads]) or 0.0 for name in ("run_s", "run_queue_wait_s")
-    )

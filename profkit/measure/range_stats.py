@@ -27,8 +27,6 @@ MIN_P95 = 20
 #: Ranges a side from which two distributions can be told apart: with fewer, more than 1 in 100 pairs of equal
 #: programs do not overlap at all (2 / C(2n, n) for n ranges a side; 0.8 % for n = 5).
 MIN_SHIFT = 5
-#: Difference of two factors' logarithms up to which they are about the same.
-ALIKE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +147,11 @@ def compare_ranges(
     return tuple(sorted(changes, key=_size))
 
 
-def repeated(changes: Sequence[RangeChange]) -> Repeated | None:
-    """Return how much more often the innermost ranges of two sides ran; ``None`` without ranges of both."""
+def repeated(changes: Sequence[RangeChange], same_factor: float) -> Repeated | None:
+    """Return how much more often the innermost ranges of two sides ran; ``None`` without ranges of both.
+
+    Factors whose logarithms differ by at most `same_factor` count as one.
+    """
     both = [
         (change.key, change.baseline, change.candidate)
         for change in changes
@@ -160,13 +161,13 @@ def repeated(changes: Sequence[RangeChange]) -> Repeated | None:
     inner = [rows for key, *rows in both if key not in around and min(row.total_s for row in rows) > 0]
     if not inner:
         return None
-    _, longest = lead = max(inner, key=lambda rows: rows[1].total_s)
-    factor = lead[1].count / lead[0].count
-    alike = [rows for rows in inner if abs(math.log(rows[1].count / rows[0].count / factor)) <= ALIKE]
+    first, longest = max(inner, key=lambda rows: rows[1].total_s)
+    factor = longest.count / first.count
+    alike = [rows for rows in inner if abs(math.log(rows[1].count / rows[0].count / factor)) <= same_factor]
     before, after = (sum(rows[side].total_s for rows in alike) for side in (0, 1))
     return Repeated(
         longest.key,
-        (lead[0].count, lead[1].count),
+        (first.count, longest.count),
         share=after / sum(rows[1].total_s for rows in inner),
         added_s=(factor - 1.0) * before,
         of_growth=math.log(factor) / math.log(after / before) if after > before and factor > 1 else math.nan,

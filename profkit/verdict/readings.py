@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -237,8 +237,15 @@ def _started(case: Case) -> Started | None:
     return None if case.signals.table.by_share or not case.signals.exact else started(case.signals.table)
 
 
-def _of_started(part: Callable[[Started], float]) -> Callable[[Case], float | None]:
-    return lambda case: None if (found := _started(case)) is None else part(found)
+def _of(find: Callable[[Case], Any], part: Callable[[Any], float]) -> Callable[[Case], float | None]:
+    """Return a reading of a part of what `find` returns, ``None`` without that or if the part is NaN."""
+
+    def read(case: Case) -> float | None:
+        found = find(case)
+        number = math.nan if found is None else part(found)
+        return None if math.isnan(number) else number
+
+    return read
 
 
 def waited_row(case: Case) -> int:
@@ -530,24 +537,13 @@ def worst_mover(signals: Signals) -> int:
     return -1
 
 
-def _of_ranges(part: Callable[[Repeated], float]) -> Callable[[Case], float | None]:
-    def read(case: Case) -> float | None:
-        found = ranges_repeated(case)
-        if found is None:
-            return None
-        value = part(found)
-        return None if math.isnan(value) else value
-
-    return read
-
-
 def ranges_repeated(case: Case) -> Repeated | None:
     """Return how much more often NVTX ranges ran; ``None`` without ranges of both sides."""
     if not case.signals.ranges:
         return None
     from profkit.measure.range_stats import repeated
 
-    return repeated(case.signals.ranges)
+    return repeated(case.signals.ranges, value("ranges.same-factor"))
 
 
 def _ranges_part(case: Case) -> float | None:
@@ -872,17 +868,19 @@ READINGS: Mapping[str, Reading] = {
         lambda c: c.signals.movement.calls_changed,
     ),
     "ranges.factor": Reading(
-        "factor", "count of the NVTX range that takes longest", _of_ranges(lambda found: found.factor)
+        "factor",
+        "count of the NVTX range that takes longest",
+        _of(ranges_repeated, lambda found: found.factor),
     ),
     "ranges.alike": Reading(
         "share",
         "part of the innermost ranges' time in ranges whose counts changed alike",
-        _of_ranges(lambda found: found.share),
+        _of(ranges_repeated, lambda found: found.share),
     ),
     "ranges.of-growth": Reading(
         "share",
         "part of these ranges' growth that their counts explain",
-        _of_ranges(lambda found: found.of_growth),
+        _of(ranges_repeated, lambda found: found.of_growth),
     ),
     "ranges.part": Reading("share", "part of the lost time that so many more ranges take", _ranges_part),
     "code.subject": Reading(
@@ -1092,20 +1090,22 @@ READINGS: Mapping[str, Reading] = {
     "started.any": Reading(
         "bool",
         "a side started processes or threads, or is a rank: it may wait for its own program",
-        _of_started(lambda found: found.any),
+        _of(_started, lambda found: found.any),
     ),
     "started.growth": Reading(
         "factor",
         "growth of the number of processes or threads started",
-        _of_started(lambda found: found.growth),
+        _of(_started, lambda found: found.growth),
     ),
-    "started.processes": Reading("count", "processes started", _of_started(lambda found: found.processes[1])),
+    "started.processes": Reading(
+        "count", "processes started", _of(_started, lambda found: found.processes[1])
+    ),
     "started.processes-before": Reading(
-        "count", "started in the baseline", _of_started(lambda found: found.processes[0])
+        "count", "started in the baseline", _of(_started, lambda found: found.processes[0])
     ),
-    "started.threads": Reading("count", "threads started", _of_started(lambda found: found.threads[1])),
+    "started.threads": Reading("count", "threads started", _of(_started, lambda found: found.threads[1])),
     "started.threads-before": Reading(
-        "count", "started in the baseline", _of_started(lambda found: found.threads[0])
+        "count", "started in the baseline", _of(_started, lambda found: found.threads[0])
     ),
     "waited.function": Reading(
         "text",

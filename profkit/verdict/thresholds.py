@@ -108,6 +108,9 @@ _TABLE = (
         "queue.much-known", 0.3, "share", f"the same if it is known who took the CPUs ({_BENCH}, bursty)"
     ),
     Threshold("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
+    _convention(
+        "ranges.same-factor", 0.05, "factor", "as a logarithm: counts of two NVTX ranges changed alike"
+    ),
     Threshold("part.ranges-alike", 0.8, "share", "nearly all NVTX ranges ran more often (definition)"),
     Threshold(
         "part.stopped",

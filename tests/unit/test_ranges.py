@@ -153,7 +153,7 @@ def epochs(count: int, *inside: tuple[str, int, float]) -> Ranges:
 )
 def test_how_often_ranges_are_repeated(candidate: Ranges, expected: tuple[Any, ...]) -> None:
     baseline = epochs(10, ("forward", 10, 0.02), ("load", 10, 0.01))
-    found = repeated(compare_ranges([[baseline]], [[candidate]]))
+    found = repeated(compare_ranges([[baseline]], [[candidate]]), 0.05)
     assert found is not None
     name, counts, share, added, of_growth = expected
     assert (found.key.name, found.counts) == (name, counts)
@@ -162,7 +162,7 @@ def test_how_often_ranges_are_repeated(candidate: Ranges, expected: tuple[Any, .
 
 
 def test_ranges_of_one_side_are_not_repeated() -> None:
-    assert repeated(compare_ranges([[steps(name="one")]], [[steps(name="other")]])) is None
+    assert repeated(compare_ranges([[steps(name="one")]], [[steps(name="other")]]), 0.05) is None
 
 
 def steps(factor: float = 1.0, name: str = "step") -> Ranges:

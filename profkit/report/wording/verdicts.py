@@ -391,8 +391,8 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "call-counts": _work,
     "other-function": _other_function,
     "more-ranges": lambda p: (
-        f"The candidate does {p.factor('ranges.factor')} the work: its NVTX ranges ran so many times as often, "
-        f"“{clean(p.subject)}” and the others alike."
+        f"The candidate has more to do: its NVTX ranges, such as “{clean(p.subject)}”, ran "
+        f"{p.factor('ranges.factor')} as often."
     ),
     "larger-input": lambda p: _more_work(
         p,
