@@ -125,7 +125,9 @@ def pack_spool(
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = dynamic_code.with_files(tables.sharing_strings([process for _, _, process in packed]), sources)
+    processes = dynamic_code.with_files(
+        tables.sharing_strings([process for _, _, process in packed]), sources
+    )
     processes = unseen_functions.with_definitions(processes, sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
