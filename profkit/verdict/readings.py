@@ -1053,11 +1053,6 @@ READINGS: Mapping[str, Reading] = {
     "order.tv": Reading(
         "share", "time that moved to other functions", lambda c: c.signals.ranking.total_variation
     ),
-    "order.shifted": Reading(
-        "bool",
-        "the order of functions, or time between them, moved beyond the noise",
-        lambda c: c.signals.moved,
-    ),
     "order.any": Reading(
         "bool",
         "a function, or time between functions, moved beyond the noise",

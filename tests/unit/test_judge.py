@@ -160,6 +160,7 @@ CAUSE: dict[str, tuple[Any, ...]] = {
         run(edited(0, 1.0, Row("m.py", 5, "helper", 9, 2.0, source="n"))),
         *("code-change", "changed-source"),
     ),
+    "time that moved and was saved": (CLEAN, run(scaled(0.5, 0.82)), "faster", "less-time"),
     "less time": (run(scaled(1.0), wait=1.5, busy=6.0), run(scaled(0.5)), "faster"),
     "one function of plain profiles": (plain(1.0, rows=BARE), plain(6.0, 1.0, rows=BARE), "code-change"),
     "one native function": (plain(1.0, rows=NATIVE), plain(6.0, 1.0, rows=NATIVE), "inconclusive"),

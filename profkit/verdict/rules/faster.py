@@ -16,7 +16,7 @@ LESS_TIME = Rule(
     alternatives=(
         (
             (*_FREED, more("time.speedup", "time.noticed")),
-            (yes("order.shifted"), more("time.speedup", "time.slower")),
+            (yes("order.any"), more("time.speedup", "time.slower")),
             # Queueing, waiting, calls and code do not drift like a CPU's speed.
             (more("account.saved", "part.most"), more("time.speedup", "time.noticed")),
             (more("time.under-drift", "time.drift-or-own"),),

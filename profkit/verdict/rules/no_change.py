@@ -55,7 +55,7 @@ SAME_TOTAL = Rule(
         no("calls.differ"),
         yes("order.any"),
         less("time.slowdown", "time.noticed"),
-        less("time.under-drift", "time.drift-or-own"),
+        less("time.speedup", "time.slower"),
         less("pair.residue", "programs.residue"),
     ),
     alternatives=(_QUEUE_ALIKE,),
