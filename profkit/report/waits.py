@@ -8,7 +8,7 @@ from profkit.measure.group_waits import GroupName, Lane, WaitGroup, group_waits
 from profkit.model import Process, Run
 from profkit.report import units
 from profkit.report.figures import Waits
-from profkit.report.markup import element, escape, number
+from profkit.report.markup import element, escape, number, svg_text
 from profkit.report.text import clean
 
 #: Most processes of a side that are drawn singly.
@@ -103,15 +103,15 @@ def _picture(groups: Sequence[WaitGroup]) -> str:
         if group.name == "ranks":
             text = _for_ranks(group)
             said.append(text)
-            parts += [_loop(y - _BOX, _share(group, "peers_s")), _text(text, 12, y + 18)]
+            parts += [_loop(y - _BOX, _share(group, "peers_s")), svg_text(text, 12, y + 18)]
             y += 26
         for other in groups[1:] if group is first else ():
             down, up = _waits(first, other), _waits(other, first)
             said += [down, up]
-            parts += [_arrow(30, y, _share(first, "others_s"), down=True), _text(down, 50, y + 24)]
+            parts += [_arrow(30, y, _share(first, "others_s"), down=True), svg_text(down, 50, y + 24)]
             parts += [
                 _arrow(_WIDTH - 60, y, _share(other, "others_s"), down=False),
-                _text(up, _WIDTH - 80, y + 48, "end"),
+                svg_text(up, _WIDTH - 80, y + 48, "end"),
             ]
             y += _GAP
     box = f"0 0 {number(_WIDTH)} {number(y + 1)}"
@@ -120,17 +120,13 @@ def _picture(groups: Sequence[WaitGroup]) -> str:
     )
 
 
-def _text(text: str, x: float, y: float, kind: str | None = None) -> str:
-    return element("text", escape(text), x=x, y=y, class_=kind)
-
-
 def _box(group: WaitGroup, y: float) -> str:
     ran, queued = (units.share(_share(group, part)) for part in ("running_s", "queued_s"))
     return element(
         "g",
         element("rect", x=1, y=y, width=_WIDTH - 32, height=_BOX, rx=7, class_="box"),
-        _text(_name(group), 12, y + 21, "who"),
-        _text(f"ran {ran}, queued {queued}", _WIDTH - 42, y + 20, "minor end"),
+        svg_text(_name(group), 12, y + 21, "who"),
+        svg_text(f"ran {ran}, queued {queued}", _WIDTH - 42, y + 20, "minor end"),
         *_bar(
             [(kind, sum(_share(group, part) for part in of)) for kind, _, of in _PARTS],
             12,
