@@ -25,7 +25,7 @@ from profkit.report.functions import Ranked, name_of, ranked, ranked_run
 from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
-from profkit.report.jsonvalues import json_number, json_texts, members, next_command, plain
+from profkit.report.jsonvalues import json_number, members, next_command, plain
 from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects
@@ -139,7 +139,7 @@ def _advice(item: Advice) -> dict[str, Any]:
     return members(
         item,
         "kind argv env cures? predicted_gain_s subject numbers where text",
-        argv=json_texts((*item.argv, *item.files)),
+        argv=plain((*item.argv, *item.files)),
         numbers=_values(item.numbers),
         where=item.where and members(item, "function=where.qualname file=where.path line?"),
         text=spelled_out(advice_text(item)),
