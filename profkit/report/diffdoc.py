@@ -206,7 +206,6 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
 
 
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
-    """Return a table of functions of both sides, greatest change in seconds first."""
     table = diff.table
     before, after = table.baseline, table.candidate
     was, now = _measure(before, diff.ranking.by), _measure(after, diff.ranking.by)

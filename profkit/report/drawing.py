@@ -50,7 +50,6 @@ def slopes_height(slopes: Slopes) -> float:
 
 
 def slopes_text(slopes: Slopes) -> str:
-    """Return in words what the slopegraph shows."""
     named = "; ".join(_described(line) for line in slopes.lines if line.tone)
     return f"Rank by {slopes.by}, baseline to candidate: {named}."
 

@@ -39,8 +39,6 @@ from profkit.report.wording.runs import change_size
 
 @dataclass(frozen=True, slots=True)
 class FleetReport:
-    """A fleet's answer to one question."""
-
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int) -> Document:
@@ -54,8 +52,6 @@ class FleetReport:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReport:
-    """The rows of a query."""
-
     answer: Answer
 
     def document(self, rows: int) -> Document:
@@ -74,7 +70,6 @@ class AnswerReport:
         return Document("profkit fleet query", (Section("", (table,)),))
 
     def json(self, rows: int) -> str:
-        """Return an array with one object per row."""
         names = self.answer.columns
         return dumps([plain(dict(zip(names, row, strict=True))) for row in self.answer.rows])
 

@@ -39,7 +39,6 @@ def _width_by(name: str) -> str:
 
 
 def calls_part(graph: Mapping[str, Any]) -> str:
-    """Return the frame of the figure of callers and callees."""
     compared, left_out = graph["before"] is not None, graph["left_out"]
     side = _width_by("width") if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
@@ -56,7 +55,6 @@ def calls_part(graph: Mapping[str, Any]) -> str:
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:
-    """Return the frame of the flame graph."""
     compared = graph["before"] is not None
     parts = [
         "Each block is a function, called by the one above it; its width is its time including all callees."
@@ -86,7 +84,6 @@ def stacks_section(graph: Mapping[str, Any]) -> str:
 
 
 def timeline_section(sides: Sequence[TimelineSide]) -> str:
-    """Return the frame of the timeline."""
     states = any(side.processes for side in sides)
     parts = []
     if any(len(track.name) for side in sides for track in side.tracks):

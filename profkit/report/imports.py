@@ -82,7 +82,6 @@ def import_change_line(diff: Diff) -> str:
 
 
 def imports_object(found: Imports | None) -> dict[str, Any] | None:
-    """Return one run's imports as JSON, with all packages."""
     if found is None:
         return None
     names = "package seconds main_s processes"

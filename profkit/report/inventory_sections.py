@@ -207,7 +207,6 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
-    """Return a process's fields on its pools."""
     return members(
         need,
         "expected_cores observed_cores demand_cores available_cpus pools",

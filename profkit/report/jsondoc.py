@@ -44,7 +44,6 @@ _COLUMNS = ("rank", "ncalls", "primitive_calls", "tottime", "active", "cumtime",
 
 
 def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[str, Any]:
-    """Return the object of ``profkit.diff/2``."""
     table = diff.table
     return {
         "schema": DIFF_SCHEMA,
@@ -213,7 +212,6 @@ def show_object(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> dict[str, Any]:
-    """Return the object of ``profkit.show/2``."""
     functions = ranked_run(run, by)
     verdict = judged.verdict
     ranges = range_rows(

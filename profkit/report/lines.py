@@ -53,7 +53,6 @@ def _table(title: str, lines: Sequence[tuple[SeenLine, SeenLine | None]], note: 
 
 
 def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
-    """Return the lines' JSON object."""
     if lines is None:
         return None
     names = "function=key.qualname root=key.root path=key.path line seconds share samples text?"

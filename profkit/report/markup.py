@@ -35,7 +35,6 @@ def svg_text(text: str, x: float, y: float, kind: str | None = None) -> str:
 
 
 def assets(*names: str) -> str:
-    """Return files of ``assets``, one below the other."""
     folder = resources.files("profkit.report") / "assets"
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 

@@ -44,8 +44,6 @@ _FUNCTION = "name=qualname root path"
 
 @dataclass(frozen=True, slots=True)
 class RanksReport:
-    """The processes of a job."""
-
     study: RankStudy
 
     def document(self, rows: int) -> Document:

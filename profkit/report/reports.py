@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class Report(Protocol):
     """A result that can be laid out; `rows` limits the rows of each list (0: all)."""
 
-    def document(self, rows: int) -> Document:
-        """Return the sections."""
-        ...
+    def document(self, rows: int) -> Document: ...
 
     def json(self, rows: int) -> str:
         """Return one JSON document (docs/json.md), ended by a newline."""
@@ -40,13 +38,11 @@ class DiffReport:
         return diff_document(self.diff, rows, self.attachment, explain=self.explain)
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what a page or picture draws."""
         from profkit.report.pictures import diff_figures
 
         return diff_figures(self.diff, *self.pictured)
 
     def brief(self) -> Document:
-        """Return the answer alone, which fits on one screen."""
         from profkit.report.brief import brief_diff
 
         return brief_diff(self.diff, explain=self.explain)
@@ -98,13 +94,11 @@ class RunReport:
         return replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what a page or picture draws."""
         from profkit.report.pictures import run_figures
 
         return run_figures(self.run, self.by)
 
     def brief(self) -> Document:
-        """Return the answer alone, which fits on one screen."""
         from profkit.report.brief import brief_run
 
         return brief_run(self.run, self.judged, self.by, explain=self.explain)

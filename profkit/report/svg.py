@@ -48,7 +48,6 @@ class _Part(NamedTuple):
 
 
 def render(document: Document) -> str:
-    """Return a document as a stand-alone picture."""
     verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = document.figure(Slopes)

@@ -146,7 +146,6 @@ def archive_readme(members: Sequence[str], again: str, *, masked: bool, version:
 
 
 def setting_sections(diff: Diff, limit: int) -> list[Section]:
-    """Return what differs around the program."""
     settings = diff.settings
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
         # Pools and their variables have a table of their own.

@@ -97,7 +97,6 @@ def trend_height(trend: Trend) -> float:
 
 
 def trend_text(trend: Trend) -> str:
-    """Return in words what the drawing shows."""
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
     return f"{len(trend.labels)} {trend.points}: {lines}. " + (

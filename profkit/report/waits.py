@@ -41,7 +41,6 @@ def waits(sides: Sequence[tuple[str, Run]]) -> Waits | None:
 
 
 def label_of(process: Process) -> str:
-    """Return a process's short name."""
     if process.rank is not None:
         rank = f"rank {process.rank}"
         return rank if process.role in ("rank", "main") else f"{clean(process.role)} of {rank}"
@@ -49,13 +48,11 @@ def label_of(process: Process) -> str:
 
 
 def states_key(*states: tuple[str, str]) -> str:
-    """Return the legend of the states' colours."""
     items = (element("li", element("i", class_=kind), text) for kind, text in states)
     return element("ul", *items, class_="states", aria_hidden="true")
 
 
 def waits_section(figure: Waits) -> str:
-    """Return the section: a picture of each side, with all processes below."""
     sides = []
     for label, groups in figure.sides:
         heading = element("h3", escape(label)) if label else ""
