@@ -54,12 +54,6 @@ class DiffReport:
         sides = zip(("baseline", "candidate"), self.pictured, strict=True)
         return ticket_document(self.document(rows), dict(sides))
 
-    def again(self) -> str:
-        """Return the command that makes the report again in the archive's folder."""
-        from profkit.report.ticketdoc import again
-
-        return again(self.diff.baseline.runs, self.diff.candidate.runs)
-
     def json(self, rows: int) -> str:
         from profkit.report.jsondoc import diff_object
         from profkit.report.jsonvalues import dumps
@@ -108,12 +102,6 @@ class RunReport:
         from profkit.report.ticketdoc import ticket_document
 
         return ticket_document(self.document(rows), {"": self.run})
-
-    def again(self) -> str:
-        """Return the command that makes the report again in the archive's folder."""
-        from profkit.report.ticketdoc import again
-
-        return again()
 
     def json(self, rows: int) -> str:
         from profkit.report.jsondoc import show_object
