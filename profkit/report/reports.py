@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -80,12 +80,7 @@ class RunReport:
     def document(self, rows: int) -> Document:
         from profkit.report.showdoc import show_document
 
-        laid = show_document(self.run, limit=rows, **self._asked)
-        if not self.attachment:
-            return laid
-        from profkit.report.ticketdoc import reproduce_run
-
-        return replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
+        return show_document(self.run, limit=rows, attachment=self.attachment, **self._asked)
 
     def figures(self) -> tuple[Figure, ...]:
         from profkit.report.pictures import run_figures
