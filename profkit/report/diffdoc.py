@@ -95,7 +95,7 @@ def _sides(diff: Diff) -> Table:
     walls = any(side.wall_s is not None for _, side in sides)
     table = Listed(sides).table(
         Of("", lambda row: row[0]),
-        *([Of("wall", lambda row: row[1].wall_s, "seconds")] if walls else []),
+        Of("wall", lambda row: row[1].wall_s, "seconds", there=walls),
         Of("CPU", lambda row: row[1].cpu_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 2),
         Of("self time", lambda row: row[1].total_s, "seconds", 3),
