@@ -12,18 +12,7 @@ from profkit.compare.result_types import DiffTable, SideTable
 from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
 from profkit.report import units
-from profkit.report.document import (
-    Block,
-    Bullets,
-    Cell,
-    Document,
-    Note,
-    Pair,
-    Row,
-    Section,
-    Table,
-    laid_out,
-)
+from profkit.report.document import Block, Bullets, Cell, Document, Note, Pair, Row, Section, Table, laid_out
 from profkit.report.estimates import side_calls
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences

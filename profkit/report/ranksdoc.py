@@ -245,10 +245,7 @@ def _efficiency(study: RankStudy) -> Facts:
         (
             ("parallel efficiency", f"{units.share(e.parallel)} = load balance × communication efficiency"),
             ("load balance", f"{units.share(e.balance)} (mean / maximum CPU time, without waiting)"),
-            (
-                "communication efficiency",
-                f"{units.share(e.communication)} (maximum CPU time / run time)",
-            ),
+            ("communication efficiency", f"{units.share(e.communication)} (maximum CPU time / run time)"),
         )
     )
 
