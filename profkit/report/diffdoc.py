@@ -182,16 +182,14 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     title = f"Functions whose {changed} changed most"
     small = int(both.sum()) - len(chosen)
     note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
-    if waits.all():
-        none = "Nothing but waiting" if len(chosen) else "No function that both sides have"
-        blocks: tuple[Block, ...] = (Note(f"{none} took noticeable time."),)
-    else:
-        blocks = (_moved_table(diff, chosen[~waits], limit, note if small else ""),)
-    sections = [Section(title, blocks, role="functions")]
-    if waits.any():
-        waiting = _moved_table(diff, chosen[waits], limit, WAITING_NOTE)
-        sections.append(Section("Waiting", (waiting,), detail=True, role="functions"))
-    return sections
+    none = "Nothing but waiting" if len(chosen) else "No function that both sides have"
+    said = Note(f"{none} took noticeable time." if waits.all() else "")
+    working = _moved_table(diff, chosen[~waits], limit, note if small else "")
+    waiting = _moved_table(diff, chosen[waits], limit, WAITING_NOTE)
+    return [
+        Section(title, (said, working), role="functions"),
+        Section("Waiting", (waiting,), detail=True, role="functions"),
+    ]
 
 
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:

@@ -11,7 +11,7 @@ from profkit.identity.rooted_paths import rooted
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import SITE, Git, Host, Process, Run
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Column, Document, Note, Row, Section, Table, VerdictBlock
+from profkit.report.document import Bullets, Column, Document, Note, Row, Section, Table, VerdictBlock
 from profkit.report.listed import Listed, Of
 from profkit.report.recorded_texts import files_of, roots_of
 from profkit.report.text import clean
@@ -196,5 +196,5 @@ def _attached(attachment: str, what: str) -> str:
 
 
 def _reproduced(notes: Sequence[str], commands: Sequence[str]) -> Section:
-    blocks: list[Block] = [Note(" ".join(notes))] if notes else []
-    return Section("How to reproduce", (*blocks, Bullets(tuple(commands), commands=True)), role="reproduce")
+    blocks = (Note(" ".join(notes)), Bullets(tuple(commands), commands=True))
+    return Section("How to reproduce", blocks, role="reproduce")
