@@ -59,7 +59,7 @@ def ticket(
         "report.json": Json().render(report, rows),
     }
     runs = result.runs(full_paths)
-    readme = archive_readme((*texts, *runs), report.again(), masked=not full_paths, version=__version__)
+    readme = archive_readme((*texts, *runs), masked=not full_paths, version=__version__)
     folder = PurePath(attachment).stem
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -18,12 +18,10 @@ from profkit.report import units
 from profkit.report.document import (
     Block,
     Bullets,
-    Column,
     Document,
     Facts,
     Note,
     Pair,
-    Row,
     Section,
     Table,
     Waterfall,
@@ -38,7 +36,7 @@ from profkit.report.notices import notice_text
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR, waterfall
 from profkit.report.wording.advice import advice_blocks
-from profkit.report.wording.evidence import evidence_texts
+from profkit.report.wording.evidence import EvidenceTexts, evidence_texts
 from profkit.report.wording.explain import brief_explanation
 from profkit.report.wording.functions import display_name, location
 from profkit.report.wording.verdicts import comparison_block, verdict_block
@@ -160,14 +158,14 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
 
 
 def _evidence(evidence: Sequence[Evidence], *, alone: bool) -> Table:
-    rows = []
-    for texts in map(evidence_texts, evidence[:EVIDENCE]):
+    def said(texts: EvidenceTexts) -> str:
         if alone or not texts.baseline or texts.baseline == texts.candidate:
-            said = texts.candidate or texts.says
-        else:
-            said = f"{texts.baseline} → {texts.candidate}"
-        rows.append(Row((texts.signal, said)))
-    return Table((Column("evidence", "text"), Column("", "prose")), tuple(rows))
+            return texts.candidate or texts.says
+        return f"{texts.baseline} → {texts.candidate}"
+
+    return Listed(map(evidence_texts, evidence[:EVIDENCE])).table(
+        Of("evidence", lambda texts: texts.signal), Of("", said, "prose")
+    )
 
 
 def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:

@@ -23,8 +23,6 @@ from profkit.verdict.account import RUN_BUCKETS
 
 @dataclass(frozen=True, slots=True)
 class ComparisonsReport:
-    """Several runs or configurations."""
-
     study: Comparisons
 
     def document(self, rows: int) -> Document:

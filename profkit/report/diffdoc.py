@@ -12,18 +12,7 @@ from profkit.compare.result_types import DiffTable, SideTable
 from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
 from profkit.report import units
-from profkit.report.document import (
-    Block,
-    Bullets,
-    Cell,
-    Document,
-    Note,
-    Pair,
-    Row,
-    Section,
-    Table,
-    laid_out,
-)
+from profkit.report.document import Block, Bullets, Cell, Document, Note, Pair, Row, Section, Table, laid_out
 from profkit.report.estimates import side_calls
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
@@ -95,7 +84,7 @@ def _sides(diff: Diff) -> Table:
     walls = any(side.wall_s is not None for _, side in sides)
     table = Listed(sides).table(
         Of("", lambda row: row[0]),
-        *([Of("wall", lambda row: row[1].wall_s, "seconds")] if walls else []),
+        Of("wall", lambda row: row[1].wall_s, "seconds", there=walls),
         Of("CPU", lambda row: row[1].cpu_s, "seconds", 1),
         Of("CPU queue", lambda row: row[1].run_queue_wait_s, "seconds", 2),
         Of("self time", lambda row: row[1].total_s, "seconds", 3),
@@ -193,20 +182,17 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     title = f"Functions whose {changed} changed most"
     small = int(both.sum()) - len(chosen)
     note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
-    if waits.all():
-        none = "Nothing but waiting" if len(chosen) else "No function that both sides have"
-        blocks: tuple[Block, ...] = (Note(f"{none} took noticeable time."),)
-    else:
-        blocks = (_moved_table(diff, chosen[~waits], limit, note if small else ""),)
-    sections = [Section(title, blocks, role="functions")]
-    if waits.any():
-        waiting = _moved_table(diff, chosen[waits], limit, WAITING_NOTE)
-        sections.append(Section("Waiting", (waiting,), detail=True, role="functions"))
-    return sections
+    none = "Nothing but waiting" if len(chosen) else "No function that both sides have"
+    said = Note(f"{none} took noticeable time." if waits.all() else "")
+    working = _moved_table(diff, chosen[~waits], limit, note if small else "")
+    waiting = _moved_table(diff, chosen[waits], limit, WAITING_NOTE)
+    return [
+        Section(title, (said, working), role="functions"),
+        Section("Waiting", (waiting,), detail=True, role="functions"),
+    ]
 
 
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
-    """Return a table of functions of both sides, greatest change in seconds first."""
     table = diff.table
     before, after = table.baseline, table.candidate
     was, now = _measure(before, diff.ranking.by), _measure(after, diff.ranking.by)

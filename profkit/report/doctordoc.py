@@ -98,12 +98,10 @@ class DoctorReport:
 
 
 def launch_block(launch: Launch) -> Bullets:
-    """Return launch lines to paste."""
     return Bullets(tuple(map(clean, lines(launch))), commands=True)
 
 
 def launch_object(launch: Launch) -> dict[str, Any]:
-    """Return launch lines as JSON, with their numbers."""
     names = "launcher? ranks threads workers cpus_each lines"
     return members(launch, names, lines=plain(lines(launch)))
 

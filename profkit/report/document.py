@@ -86,7 +86,6 @@ class VerdictBlock:
 
     @property
     def named(self) -> str:
-        """Return the headline with the name that scripts match."""
         return f"{self.headline} ({self.cause})" if self.cause else self.headline
 
 
@@ -149,7 +148,6 @@ class Table:
         return self.only(i for i, column in enumerate(self.columns) if column.kind != "bar")
 
     def texts(self, row: Row) -> list[str]:
-        """Return a row's cells as text, regardless of width."""
         return [format_cell(column, cell) for column, cell in zip(self.columns, row.cells, strict=True)]
 
 
@@ -249,18 +247,15 @@ class Document:
     brief: bool = False
 
     def every(self, kind: type[_Kind]) -> Iterator[tuple[Section, _Kind]]:
-        """Yield each block of this kind with its section."""
         for section in self.sections:
             for block in section.blocks:
                 if isinstance(block, kind):
                     yield section, block
 
     def first(self, kind: type[_Kind]) -> _Kind | None:
-        """Return the first block of this kind."""
         return next((block for _, block in self.every(kind)), None)
 
     def figure(self, kind: type[_Kind]) -> _Kind | None:
-        """Return the figure of this kind."""
         return next((figure for figure in self.figures if isinstance(figure, kind)), None)
 
 
@@ -279,12 +274,10 @@ def _says(block: Block) -> bool:
 
 
 def is_numeric(column: Column) -> bool:
-    """Return whether the cells of this column are numbers."""
     return column.kind in _NUMERIC
 
 
 def format_one(kind: str, value: float | None) -> str:
-    """Format one number of a numeric column."""
     if kind in ("seconds", "change"):
         return units.seconds(value)
     if kind in ("share", "bar"):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from profkit.report import units
 from profkit.report.document import Cell, Measured
 from profkit.report.figures import Slope, Slopes
-from profkit.report.markup import element, escape, number
+from profkit.report.markup import element, escape, number, svg_text
 from profkit.report.text import cell_width, shorten_middle
 
 SLOPES_WIDTH = 540.0
@@ -50,7 +50,6 @@ def slopes_height(slopes: Slopes) -> float:
 
 
 def slopes_text(slopes: Slopes) -> str:
-    """Return in words what the slopegraph shows."""
     named = "; ".join(_described(line) for line in slopes.lines if line.tone)
     return f"Rank by {slopes.by}, baseline to candidate: {named}."
 
@@ -70,8 +69,8 @@ def slopegraph(slopes: Slopes) -> str:
 
     left, right = _LEFT, SLOPES_WIDTH - _RIGHT
     parts = [
-        element("text", "baseline", x=left, y=14, class_="axis end"),
-        element("text", "candidate", x=right, y=14, class_="axis"),
+        svg_text("baseline", left, 14, "axis end"),
+        svg_text("candidate", right, 14, "axis"),
         *(element("line", x1=x, y1=_TOP, x2=x, y2=_TOP + _PLOT, class_="rule") for x in (left, right)),
     ]
     faint = [

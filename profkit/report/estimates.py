@@ -58,7 +58,6 @@ OF_SHARES: Mapping[str, Any] = {
 
 
 def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
-    """Return a side's calls of a function for a table."""
     if table.by_share:
         return None
     low, high, _, _ = side.estimate(row)

@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any
 
 from profkit.fleet.hosts import LEAST_HOSTS, FleetHost, Hosts
@@ -19,12 +20,9 @@ from profkit.measure.changepoints import LEAST_RUNS
 from profkit.report import units
 from profkit.report.document import (
     Bullets,
-    Column,
     Document,
     Pair,
-    Row,
     Section,
-    Table,
     Trend,
     TrendLine,
     TrendMark,
@@ -39,8 +37,6 @@ from profkit.report.wording.runs import change_size
 
 @dataclass(frozen=True, slots=True)
 class FleetReport:
-    """A fleet's answer to one question."""
-
     study: Slowest | Trends | Hosts
 
     def document(self, rows: int) -> Document:
@@ -54,27 +50,20 @@ class FleetReport:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReport:
-    """The rows of a query."""
-
     answer: Answer
 
     def document(self, rows: int) -> Document:
-        shown = self.answer.rows[: rows or None]
-        left = len(self.answer.rows) - len(shown)
-        numbers = [
-            all(isinstance(row[at], int | float | None) for row in shown)
-            for at in range(len(self.answer.columns))
-        ]
-        columns = [
-            Column(clean(name), "pid" if number else "path" if name in ("path", "file") else "name")
-            for name, number in zip(self.answer.columns, numbers, strict=True)
-        ]
-        note = f"{left:,} more rows: --limit 0 prints all." if left else ""
-        table = Table(tuple(columns), tuple(Row(tuple(map(_cell, row))) for row in shown), note)
+        listed = Listed(self.answer.rows, rows, left_out="{left:,} more rows: --limit 0 prints all.")
+
+        def column(at: int, name: str) -> Of[tuple[Any, ...]]:
+            number = all(isinstance(row[at], int | float | None) for row in listed.shown)
+            kind = "pid" if number else "path" if name in ("path", "file") else "name"
+            return Of(clean(name), lambda row: _cell(row[at]), kind)
+
+        table = listed.table(*starmap(column, enumerate(self.answer.columns)), whole=True)
         return Document("profkit fleet query", (Section("", (table,)),))
 
     def json(self, rows: int) -> str:
-        """Return an array with one object per row."""
         names = self.answer.columns
         return dumps([plain(dict(zip(names, row, strict=True))) for row in self.answer.rows])
 

@@ -23,15 +23,12 @@ def function_sections(functions: Ranked, limit: int, by: str) -> list[Section]:
     if not len(functions):
         return [Section("Functions", (Note("The profile holds no function."),), role="functions")]
     work, waiting = _by_design(functions, limit)
-    shown = len(work) + len(waiting)
-    rest = cut_note(shown, len(functions), "functions")
-    if not work:
-        return [Section(title, (_function_table(functions, waiting, by, rest),), role="functions")]
-    sections = [Section(title, (_function_table(functions, work, by, rest),), role="functions")]
-    if waiting:
-        table = _function_table(functions, waiting, by, WAITING_NOTE)
-        sections.append(Section("Waiting", (table,), role="functions"))
-    return sections
+    rest = cut_note(len(work) + len(waiting), len(functions), "functions")
+    first, second = (work, waiting) if work else (waiting, [])
+    return [
+        Section(title, (_function_table(functions, first, by, rest),), role="functions"),
+        Section("Waiting", (_function_table(functions, second, by, WAITING_NOTE),), role="functions"),
+    ]
 
 
 def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[FunctionRow]]:

@@ -25,8 +25,6 @@ from profkit.verdict.account import RUN_BUCKETS
 
 @dataclass(frozen=True, slots=True)
 class HistoryReport:
-    """The history of one repeated job."""
-
     study: History
 
     def document(self, rows: int) -> Document:

@@ -32,7 +32,6 @@ _SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeli
 
 
 def render(document: Document) -> str:
-    """Return a document as a page."""
     style = assets(*_STYLES)
     # The script's parts share one scope.
     script = f'(() => {{\n"use strict";\n{assets(*_SCRIPTS)}}})();\n'

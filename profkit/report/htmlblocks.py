@@ -82,7 +82,6 @@ def _bar(share: float | None, side: str, limit: float | None = None) -> str:
 
 
 def block_markup(block: Block) -> str:
-    """Return the markup of one block."""
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):

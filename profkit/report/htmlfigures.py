@@ -39,7 +39,6 @@ def _width_by(name: str) -> str:
 
 
 def calls_part(graph: Mapping[str, Any]) -> str:
-    """Return the frame of the figure of callers and callees."""
     compared, left_out = graph["before"] is not None, graph["left_out"]
     side = _width_by("width") if compared else ""
     colour = "Red took more seconds in the candidate, blue less. " if compared else ""
@@ -56,7 +55,6 @@ def calls_part(graph: Mapping[str, Any]) -> str:
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:
-    """Return the frame of the flame graph."""
     compared = graph["before"] is not None
     parts = [
         "Each block is a function, called by the one above it; its width is its time including all callees."
@@ -86,7 +84,6 @@ def stacks_section(graph: Mapping[str, Any]) -> str:
 
 
 def timeline_section(sides: Sequence[TimelineSide]) -> str:
-    """Return the frame of the timeline."""
     states = any(side.processes for side in sides)
     parts = []
     if any(len(track.name) for side in sides for track in side.tracks):
@@ -99,22 +96,16 @@ def timeline_section(sides: Sequence[TimelineSide]) -> str:
         parts.append("the machine's runnable threads, with its CPUs as a dashed line")
     if any(side.gpu is not None for side in sides):
         parts.append("GPU utilisation")
-    short = sum(track.left_out for side in sides for track in side.tracks)
-    threads = sum(side.tracks_left_out for side in sides)
-    processes = sum(side.processes_left_out for side in sides)
     said = "; ".join(parts) + "." if parts else ""
     said = said[:1].upper() + said[1:]
     if len(sides) > 1:
         said += " Both runs have the same scale."
-    left = [
-        f"{count:,} {what}"
-        for count, what in (
-            (short, "shorter ranges"),
-            (threads, "more threads with ranges"),
-            (processes, "processes that did less"),
-        )
-        if count
-    ]
+    counts = {
+        "shorter ranges": sum(track.left_out for side in sides for track in side.tracks),
+        "more threads with ranges": sum(side.tracks_left_out for side in sides),
+        "processes that did less": sum(side.processes_left_out for side in sides),
+    }
+    left = [f"{count:,} {what}" for what, count in counts.items() if count]
     if left:
         said += f" Not drawn: {', '.join(left)}."
     kinds = ("running", "running"), ("queued", "queued for a CPU"), ("blocked", "off the CPU")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from profkit.measure.import_table import MATTER_PART, ImportedPackage, Imports, matters
 from profkit.report import units
-from profkit.report.document import Cell, Pair, Section
+from profkit.report.document import Pair, Section
 from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
@@ -28,8 +29,8 @@ def import_sections(found: Imports | None, limit: int) -> list[Section]:
     table = Listed((row for row in found.packages if row.seconds >= least or not limit), limit).table(
         Of("package", lambda row: clean(row.package), "name"),
         Of("seconds", lambda row: row.seconds, "seconds"),
-        Of("main process", lambda row: row.main_s if others else None, "seconds", 1),
-        Of("processes", lambda row: row.processes if others else None, "count", 2),
+        Of("main process", lambda row: row.main_s, "seconds", 1, there=others),
+        Of("processes", lambda row: row.processes, "count", 2, there=others),
         notes=(_note(units.seconds(found.seconds), others),),
     )
     return [Section("Imports", (table,))]
@@ -52,19 +53,16 @@ def import_change_sections(diff: Diff, limit: int) -> list[Section]:
     least = LEAST_PART * max((max(map(_seconds, row)) for row in rows), default=0.0)
     others = any(side is not None and side.seconds > side.main_s for side in diff.imports)
 
-    def main(row: _Row) -> Cell:
-        return Pair(*(0.0 if one is None else one.main_s for one in row)) if others else None
-
-    def processes(row: _Row) -> Cell:
-        return Pair(*(0 if one is None else one.processes for one in row)) if others else None
+    def both(name: str) -> Callable[[_Row], Pair]:
+        return lambda row: Pair(*(0 if one is None else getattr(one, name) for one in row))
 
     table = Listed((row for row in rows if max(map(_seconds, row)) >= least or not limit), limit).table(
         Of("package", lambda row: clean(_package(row)), "name"),
         Of("baseline", lambda row: None if row[0] is None else row[0].seconds, "seconds"),
         Of("candidate", lambda row: None if row[1] is None else row[1].seconds, "seconds"),
         Of("change", lambda row: Pair(*map(_seconds, row)), "change"),
-        Of("main process", main, "change", 2),
-        Of("processes", processes, "count", 1),
+        Of("main process", both("main_s"), "change", 2, there=others),
+        Of("processes", both("processes"), "count", 1, there=others),
         notes=(_note(f"{units.seconds(was)} → {units.seconds(now)}", others),),
     )
     return [Section("Imports", (table,))]
@@ -82,7 +80,6 @@ def import_change_line(diff: Diff) -> str:
 
 
 def imports_object(found: Imports | None) -> dict[str, Any] | None:
-    """Return one run's imports as JSON, with all packages."""
     if found is None:
         return None
     names = "package seconds main_s processes"

@@ -39,12 +39,7 @@ def pool_sections(run: Run, limit: int) -> list[Section]:
     table = listed.table(
         Of("processes", lambda group: f"{len(group)} × " * (len(group) > 1) + clean(group[0].role)),
         Of("pools, threads each", lambda group: _pools(group[0]), "prose"),
-        Of(
-            "expected",
-            lambda group: "waits" if group[0].idle else _cores(group[0].expected_cores),
-            "pid",
-            1,
-        ),
+        Of("expected", lambda group: "waits" if group[0].idle else _cores(group[0].expected_cores), "pid", 1),
         Of("used", lambda group: _cores(_mean(one.observed_cores for one in group)), "pid", 1),
         Of("demanded", lambda group: _cores(_mean(one.demand_cores for one in group)), "pid", 1),
         Of("CPUs", lambda group: _cpus(group[0].available_cpus), "pid", 2),
@@ -207,7 +202,6 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
-    """Return a process's fields on its pools."""
     return members(
         need,
         "expected_cores observed_cores demand_cores available_cpus pools",

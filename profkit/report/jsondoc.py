@@ -25,7 +25,7 @@ from profkit.report.functions import Ranked, name_of, ranked, ranked_run
 from profkit.report.imports import import_changes_object, imports_object
 from profkit.report.inventory_sections import inventory_object, need_object
 from profkit.report.iterations import change_object
-from profkit.report.jsonvalues import json_number, json_texts, members, next_command, plain
+from profkit.report.jsonvalues import json_number, members, next_command, plain
 from profkit.report.lines import lines_object
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects
@@ -44,7 +44,6 @@ _COLUMNS = ("rank", "ncalls", "primitive_calls", "tottime", "active", "cumtime",
 
 
 def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[str, Any]:
-    """Return the object of ``profkit.diff/2``."""
     table = diff.table
     return {
         "schema": DIFF_SCHEMA,
@@ -139,7 +138,7 @@ def _advice(item: Advice) -> dict[str, Any]:
     return members(
         item,
         "kind argv env cures? predicted_gain_s subject numbers where text",
-        argv=json_texts((*item.argv, *item.files)),
+        argv=plain((*item.argv, *item.files)),
         numbers=_values(item.numbers),
         where=item.where and members(item, "function=where.qualname file=where.path line?"),
         text=spelled_out(advice_text(item)),
@@ -213,7 +212,6 @@ def show_object(
     names: IterationNames | None = None,
     explain: bool = False,
 ) -> dict[str, Any]:
-    """Return the object of ``profkit.show/2``."""
     functions = ranked_run(run, by)
     verdict = judged.verdict
     ranges = range_rows(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from operator import attrgetter
@@ -79,11 +79,6 @@ def json_number(value: float | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def json_texts(values: Iterable[str]) -> list[str]:
-    """Return each text as `spelled_out` spells it."""
-    return [spelled_out(value) for value in values]
-
-
 def next_command(argv: Sequence[str], why: str, env: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return an entry of ``next_commands``: the command, its variables and its purpose."""
-    return {"argv": json_texts(argv), "env": plain(env or {}), "why": spelled_out(why)}
+    return {"argv": plain(list(argv)), "env": plain(env or {}), "why": spelled_out(why)}

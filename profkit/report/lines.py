@@ -33,12 +33,11 @@ def line_sections(lines: FunctionLines | None, *, brief: bool = False) -> list[S
     before = [(line, None) for line in lines.baseline if line.place not in paired]
     if brief:
         return [Section("", (_table(f"lines of {name}", (after or before)[:_FEW], ""),))]
-    blocks = []
-    if after:
-        blocks.append(_table("line", after, "" if before else _NOTE))
-    if before:
-        blocks.append(_table("line, in the baseline" if lines.candidate else "line", before, _NOTE))
-    return [Section(f"Lines of {name}", tuple(blocks), role="moved")]
+    tables = (
+        _table("line", after, "" if before else _NOTE),
+        _table("line, in the baseline" if after else "line", before, _NOTE),
+    )
+    return [Section(f"Lines of {name}", tables, role="moved")]
 
 
 def _table(title: str, lines: Sequence[tuple[SeenLine, SeenLine | None]], note: str) -> Table:
@@ -53,7 +52,6 @@ def _table(title: str, lines: Sequence[tuple[SeenLine, SeenLine | None]], note: 
 
 
 def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
-    """Return the lines' JSON object."""
     if lines is None:
         return None
     names = "function=key.qualname root=key.root path=key.path line seconds share samples text?"

@@ -48,8 +48,6 @@ class Listed(Generic[Item]):
 
         `cut` is its last note, unless `notes` contain it.
         """
-        if not self.shown:
-            return Table((), ())
         columns = tuple(of for of in columns if of.there)
         rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
         heads = tuple(Column(of.title, of.kind, of.priority, of.folds) for of in columns)

@@ -16,29 +16,25 @@ def escape(text: str) -> str:
     return spelled_out(text.translate(_ESCAPES))
 
 
-def attributes(**values: str | int | float | bool | None) -> str:
-    """Return attributes, each after a space; ``class_`` becomes ``class``, other underscores hyphens."""
-    written = []
-    for name, value in values.items():
-        if value is None or value is False:
-            continue
-        key = name.rstrip("_").replace("_", "-")
-        if value is True:
-            written.append(f" {key}")
-        else:
-            text = number(value) if isinstance(value, int | float) else escape(value)
-            written.append(f' {key}="{text}"')
-    return "".join(written)
+def element(tag: str, *content: str, **attributes: str | float | None) -> str:
+    """Return one element around content that is already markup.
+
+    ``class_`` becomes ``class``, other underscores hyphens; ``None`` is no attribute.
+    """
+    begin = f"<{tag}"
+    for name, value in attributes.items():
+        if value is not None:
+            text = escape(value) if isinstance(value, str) else number(value)
+            begin += f' {name.rstrip("_").replace("_", "-")}="{text}"'
+    return f"{begin}>" if tag in _VOID else f"{begin}>{''.join(content)}</{tag}>"
 
 
-def element(tag: str, *content: str, **values: str | int | float | bool | None) -> str:
-    """Return one element around content that is already markup."""
-    begin = f"<{tag}{attributes(**values)}>"
-    return begin if tag in _VOID else f"{begin}{''.join(content)}</{tag}>"
+def svg_text(text: str, x: float, y: float, kind: str | None = None) -> str:
+    """Return text of an SVG picture from (or, by its class, up to) a point on its base line."""
+    return element("text", escape(text), x=x, y=y, class_=kind)
 
 
 def assets(*names: str) -> str:
-    """Return files of ``assets``, one below the other."""
     folder = resources.files("profkit.report") / "assets"
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 

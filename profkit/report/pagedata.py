@@ -80,7 +80,6 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
 
 
 def run_page(run: Run, by: str) -> PageData:
-    """Return one run's page data."""
     found = ranked_run(run, by, edges=True)
     profile, edges = found.profile, found.profile.edges
     n = len(profile)
@@ -121,7 +120,6 @@ def run_page(run: Run, by: str) -> PageData:
 
 
 def page_json(data: PageData | None) -> str:
-    """Return the page data as JSON for ``<script type="application/json">``."""
     return "{}" if data is None else _json(data)
 
 

@@ -27,7 +27,6 @@ def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...
 
 
 def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
-    """Return one run's figures."""
     return tuple(filter(None, (run_page(run, by), waits((("", run),)))))
 
 

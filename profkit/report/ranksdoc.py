@@ -44,8 +44,6 @@ _FUNCTION = "name=qualname root path"
 
 @dataclass(frozen=True, slots=True)
 class RanksReport:
-    """The processes of a job."""
-
     study: RankStudy
 
     def document(self, rows: int) -> Document:
@@ -165,15 +163,11 @@ def _heat(study: RankStudy) -> HeatMap:
         usual = float(np.median(values))
         if usual >= 0.01 * float(np.median([m.life_s for m in study.members])):
             good = name == "waits_s"
-            rows.append(
-                (
-                    title,
-                    tuple(
-                        HeatCell(f"{values[i] / usual:.2f}", 0.0) if good else _heat_cell(values[i], usual)
-                        for i in members
-                    ),
-                )
+            cells = tuple(
+                HeatCell(f"{values[i] / usual:.2f}", 0.0) if good else _heat_cell(values[i], usual)
+                for i in members
             )
+            rows.append((title, cells))
     what = "CPU time" if study.measured else "Self time"
     note = f"{what} over the median of all processes; ● is beyond the noise."
     if n > len(members):
@@ -251,10 +245,7 @@ def _efficiency(study: RankStudy) -> Facts:
         (
             ("parallel efficiency", f"{units.share(e.parallel)} = load balance × communication efficiency"),
             ("load balance", f"{units.share(e.balance)} (mean / maximum CPU time, without waiting)"),
-            (
-                "communication efficiency",
-                f"{units.share(e.communication)} (maximum CPU time / run time)",
-            ),
+            ("communication efficiency", f"{units.share(e.communication)} (maximum CPU time / run time)"),
         )
     )
 

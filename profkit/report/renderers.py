@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import PurePath
@@ -14,17 +13,27 @@ if TYPE_CHECKING:
     from profkit.report.reports import Report
 
 
-class Renderer(ABC):
-    """One format; `draws`: it shows figures, so it needs calls between functions."""
+class Renderer:
+    """One format, drawn by ``render(document)`` of `module`, except where `render` is its own.
+
+    `draws`: it shows figures, so it needs calls between functions.
+    """
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
+    module: ClassVar[str]
     draws: ClassVar[bool] = False
     default_rows: ClassVar[int] = 50
 
-    @abstractmethod
     def render(self, report: Report, rows: int) -> str:
         """Return the report, ended by a newline, with at most `rows` rows per list (0: all)."""
+        from profkit.report.reports import OfRuns
+
+        document = report.document(rows)
+        if self.draws and isinstance(report, OfRuns):
+            document = replace(document, figures=report.figures())
+        written: str = import_module(self.module).render(document)
+        return written
 
     def fitted(self, report: Report) -> str:
         """Return the report for a user who gave no number of rows."""
@@ -82,22 +91,7 @@ class Json(Renderer):
         return report.json(rows)
 
 
-class _Written(Renderer):
-    """A document rendered by ``render(document)`` of `module`."""
-
-    module: ClassVar[str]
-
-    def render(self, report: Report, rows: int) -> str:
-        from profkit.report.reports import OfRuns
-
-        document = report.document(rows)
-        if self.draws and isinstance(report, OfRuns):
-            document = replace(document, figures=report.figures())
-        written: str = import_module(self.module).render(document)
-        return written
-
-
-class Markdown(_Written):
+class Markdown(Renderer):
     """Markdown for a ticket or a merge request, short enough for one comment."""
 
     name = "md"
@@ -105,7 +99,7 @@ class Markdown(_Written):
     module = "profkit.report.markdown"
 
 
-class Html(_Written):
+class Html(Renderer):
     """One page that needs no network and no second file."""
 
     name = "html"
@@ -115,7 +109,7 @@ class Html(_Written):
     module = "profkit.report.html"
 
 
-class Svg(_Written):
+class Svg(Renderer):
     """One picture for a ticket."""
 
     name = "svg"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class Report(Protocol):
     """A result that can be laid out; `rows` limits the rows of each list (0: all)."""
 
-    def document(self, rows: int) -> Document:
-        """Return the sections."""
-        ...
+    def document(self, rows: int) -> Document: ...
 
     def json(self, rows: int) -> str:
         """Return one JSON document (docs/json.md), ended by a newline."""
@@ -40,13 +38,11 @@ class DiffReport:
         return diff_document(self.diff, rows, self.attachment, explain=self.explain)
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what a page or picture draws."""
         from profkit.report.pictures import diff_figures
 
         return diff_figures(self.diff, *self.pictured)
 
     def brief(self) -> Document:
-        """Return the answer alone, which fits on one screen."""
         from profkit.report.brief import brief_diff
 
         return brief_diff(self.diff, explain=self.explain)
@@ -57,12 +53,6 @@ class DiffReport:
 
         sides = zip(("baseline", "candidate"), self.pictured, strict=True)
         return ticket_document(self.document(rows), dict(sides))
-
-    def again(self) -> str:
-        """Return the command that makes the report again in the archive's folder."""
-        from profkit.report.ticketdoc import again
-
-        return again(self.diff.baseline.runs, self.diff.candidate.runs)
 
     def json(self, rows: int) -> str:
         from profkit.report.jsondoc import diff_object
@@ -90,21 +80,14 @@ class RunReport:
     def document(self, rows: int) -> Document:
         from profkit.report.showdoc import show_document
 
-        laid = show_document(self.run, limit=rows, **self._asked)
-        if not self.attachment:
-            return laid
-        from profkit.report.ticketdoc import reproduce_run
-
-        return replace(laid, sections=(*laid.sections, reproduce_run(self.run, self.attachment)))
+        return show_document(self.run, limit=rows, attachment=self.attachment, **self._asked)
 
     def figures(self) -> tuple[Figure, ...]:
-        """Return what a page or picture draws."""
         from profkit.report.pictures import run_figures
 
         return run_figures(self.run, self.by)
 
     def brief(self) -> Document:
-        """Return the answer alone, which fits on one screen."""
         from profkit.report.brief import brief_run
 
         return brief_run(self.run, self.judged, self.by, explain=self.explain)
@@ -114,12 +97,6 @@ class RunReport:
         from profkit.report.ticketdoc import ticket_document
 
         return ticket_document(self.document(rows), {"": self.run})
-
-    def again(self) -> str:
-        """Return the command that makes the report again in the archive's folder."""
-        from profkit.report.ticketdoc import again
-
-        return again()
 
     def json(self, rows: int) -> str:
         from profkit.report.jsondoc import show_object

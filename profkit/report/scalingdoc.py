@@ -25,8 +25,6 @@ _PLACE = (
 
 @dataclass(frozen=True, slots=True)
 class ScalingReport:
-    """Runs with different numbers of processes and nodes."""
-
     study: Scaling
 
     def document(self, rows: int) -> Document:

@@ -28,6 +28,7 @@ from profkit.report.machine import gpu_sections, machine_items, neighbour_sectio
 from profkit.report.notices import notice_texts
 from profkit.report.range_sections import inside_sections, range_sections
 from profkit.report.text import clean
+from profkit.report.ticketdoc import reproduce_run
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.advice import advice_blocks
 from profkit.report.wording.evidence import evidence_table
@@ -51,12 +52,13 @@ def show_document(
     by: str = "tottime",
     judged: RunVerdict,
     names: IterationNames | None = None,
+    attachment: str = "",
     explain: bool = False,
 ) -> Document:
     """Return the document of one run, which has only the processes to show; `limit` 0 lists all.
 
-    `judged` is the run's account and verdict; `names` is what the user specified about NVTX ranges; `explain`
-    lists every condition of every rule.
+    `judged` is the run's account and verdict; `names` is what the user specified about NVTX ranges;
+    `attachment` names the file with the run; `explain` lists every condition of every rule.
     """
     functions = ranked_run(run, by)
     verdict = judged.verdict
@@ -88,6 +90,7 @@ def show_document(
         *open_call_sections(run, limit),
         *(explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings) if explain else ()),
         Section("What to do next", advice_blocks(advice), role="advice"),
+        *((reproduce_run(run, attachment),) if attachment else ()),
     )
 
 

@@ -19,7 +19,7 @@ from profkit.report.document import (
 )
 from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph, slopes_height, slopes_text
 from profkit.report.figures import Slopes
-from profkit.report.markup import assets, element, escape, number
+from profkit.report.markup import assets, element, escape, number, svg_text
 from profkit.report.text import shorten_middle, wrap_some
 from profkit.report.trends import trend_drawing, trend_height, trend_text
 from profkit.report.units import UNKNOWN
@@ -48,7 +48,6 @@ class _Part(NamedTuple):
 
 
 def render(document: Document) -> str:
-    """Return a document as a stand-alone picture."""
     verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = document.figure(Slopes)
@@ -107,11 +106,11 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
     parts = []
     y = 52.0
     for line in headline:
-        parts.append(element("text", escape(line), x=_INDENT, y=y, class_="headline"))
+        parts.append(svg_text(line, _INDENT, y, "headline"))
         y += 32
     for kind, lines, step in (("small", [small], 22), ("summary", summary, 21), ("text", [times], 22)):
         for line in filter(None, lines):
-            parts.append(element("text", escape(line), x=_INDENT, y=y - 6, class_=kind))
+            parts.append(svg_text(line, _INDENT, y - 6, kind))
             y += step
     height, right = y - 8, number(_WIDTH - 10)
     band = (
@@ -121,7 +120,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
         ),
         element("path", d=f"M0 10a10 10 0 0 1 6 -9.2V{number(height)}H0z", class_="tone"),
         element("circle", cx=44, cy=44, r=17, class_="tone"),
-        element("text", SIGNS[block.tone], x=44, y=51, class_="sign"),
+        svg_text(SIGNS[block.tone], 44, 51, "sign"),
     )
     return _Part(element("g", *band, *parts, class_=block.tone), height)
 
@@ -147,7 +146,7 @@ def _account(document: Document) -> _Part:
                 drawn, height = trend_drawing(block), trend_height(block)
             else:
                 continue
-            heading = element("text", escape(section.title), x=0, y=14, class_="heading")
+            heading = svg_text(section.title, 0, 14, "heading")
             return _Part(heading + _at(0, 28, drawn), 28 + height)
     return _Part("", 0.0)
 
@@ -155,12 +154,12 @@ def _account(document: Document) -> _Part:
 def _facts(document: Document) -> _Part:
     """Return name and times of a run without a verdict."""
     facts = document.first(Facts) or Facts(())
-    parts = [element("text", escape(document.title), x=_PADDING, y=40, class_="headline plain")]
+    parts = [svg_text(document.title, _PADDING, 40, "headline plain")]
     y = 66.0
     for label, value in facts.items:
-        parts.append(element("text", escape(label), x=_PADDING, y=y, class_="muted"))
+        parts.append(svg_text(label, _PADDING, y, "muted"))
         for line in wrap_some(value, _WIDE + 8, 3):
-            parts.append(element("text", escape(line), x=_PADDING + 90, y=y, class_="text"))
+            parts.append(svg_text(line, _PADDING + 90, y, "text"))
             y += 20
     return _Part("".join(parts), y - 10)
 
@@ -187,25 +186,25 @@ def _moved(document: Document) -> _Part:
     for section in document.sections:
         items = [i for b in section.blocks if isinstance(b, Bullets) for i in b.items]
         if section.role == "moved" and items:
-            parts.append(element("text", escape(section.title), x=0, y=y, class_="heading"))
+            parts.append(svg_text(section.title, 0, y, "heading"))
             for line in (line for item in items for line in (*wrap_some(item, _BESIDE, 3), "")):
                 y += 17 if line else 8
-                parts.append(element("text", escape(line), x=0, y=y, class_="text") if line else "")
+                parts.append(svg_text(line, 0, y, "text") if line else "")
     return _Part("".join(parts), y if parts else 0.0)
 
 
 def _evidence(table: Table) -> _Part:
     sides = _sides(table)
-    parts = [element("text", "Evidence", x=0, y=14, class_="heading")]
+    parts = [svg_text("Evidence", 0, 14, "heading")]
     y = 40.0
     for row in table.rows:
         signal, *values, says = table.texts(row)
         bars = evidence_bars(row.cells[1:-1])
-        parts.append(element("text", escape(shorten_middle(signal, 54)), x=0, y=y, class_="signal"))
+        parts.append(svg_text(shorten_middle(signal, 54), 0, y, "signal"))
         y += 8
         for side, text, (share, limit) in zip(sides, values, bars, strict=True):
             x = 74.0
-            parts.append(element("text", side, x=0, y=y + 11, class_="muted"))
+            parts.append(svg_text(side, 0, y + 11, "muted"))
             if share is not None:
                 width = max(1.5, 110 * share)
                 kind = "candidate" if side == sides[-1] else "baseline"
@@ -216,10 +215,10 @@ def _evidence(table: Table) -> _Part:
                     )
                 x += 120
             room = 36 if share is not None else 54
-            parts.append(element("text", escape(shorten_middle(text, room)), x=x, y=y + 11, class_="text"))
+            parts.append(svg_text(shorten_middle(text, room), x, y + 11, "text"))
             y += 18
         for line in wrap_some(says, _NARROW, 2):
-            parts.append(element("text", escape(line), x=0, y=y + 11, class_="muted"))
+            parts.append(svg_text(line, 0, y + 11, "muted"))
             y += 16
         y += 20
     return _Part("".join(parts), y - 16)
@@ -238,12 +237,12 @@ def _bars(title: str, table: Table) -> _Part:
     rows = table.rows[:_MOST_BARS]
     values = [cell if isinstance(cell := row.cells[share], float) else 0.0 for row in rows]
     most = max(values, default=0.0) or 1.0
-    parts = [element("text", escape(title), x=0, y=14, class_="heading")]
+    parts = [svg_text(title, 0, 14, "heading")]
     for at, (row, value) in enumerate(zip(rows, values, strict=True)):
         y, width = 40.0 + 22 * at, max(1.0, 420 * value / most)
         label = shorten_middle(format_cell(table.columns[name], row.cells[name]), 36)
         text = f"{format_cell(table.columns[time], row.cells[time])}, {format_one('share', value)}"
-        parts.append(element("text", escape(label), x=280, y=y, class_="code end"))
+        parts.append(svg_text(label, 280, y, "code end"))
         parts.append(element("rect", x=292, y=y - 10, width=width, height=12, rx=2, class_="candidate"))
-        parts.append(element("text", escape(text), x=300 + width, y=y, class_="muted"))
+        parts.append(svg_text(text, 300 + width, y, "muted"))
     return _Part("".join(parts), 40.0 + 22 * len(rows))

@@ -90,7 +90,6 @@ def render(
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
-    """Turn styles into escape codes."""
     from rich.color import ColorSystem
     from rich.style import Style
 

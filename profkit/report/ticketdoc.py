@@ -11,7 +11,7 @@ from profkit.identity.rooted_paths import rooted
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import SITE, Git, Host, Process, Run
 from profkit.report import units
-from profkit.report.document import Block, Bullets, Column, Document, Note, Row, Section, Table, VerdictBlock
+from profkit.report.document import Bullets, Column, Document, Note, Row, Section, Table, VerdictBlock
 from profkit.report.listed import Listed, Of
 from profkit.report.recorded_texts import files_of, roots_of
 from profkit.report.text import clean
@@ -133,8 +133,11 @@ texts. Names of functions, NVTX ranges, threads, packages and profiled files are
 _UNMASKED = "Nothing was masked: paths, users, host names and command lines are as they were recorded.\n"
 
 
-def archive_readme(members: Sequence[str], again: str, *, masked: bool, version: str) -> str:
-    """Return the README of an archive; the command `again` recreates the report, `version` is profkit's."""
+def archive_readme(members: Sequence[str], *, masked: bool, version: str) -> str:
+    """Return the README of an archive with these members; `version` is profkit's."""
+    # Several runs of a side are in a folder.
+    sides = list(dict.fromkeys(member.partition("/")[0] for member in members if member.endswith(".prof")))
+    again = f"profkit {'diff' if len(sides) > 1 else 'show'} {' '.join(sides)}"
     lines = ["# A profkit ticket", "", f"Made by profkit {version}.", ""]
     lines += ["| file | what it is | open it with |", "|---|---|---|"]
     for member in members:
@@ -146,7 +149,6 @@ def archive_readme(members: Sequence[str], again: str, *, masked: bool, version:
 
 
 def setting_sections(diff: Diff, limit: int) -> list[Section]:
-    """Return what differs around the program."""
     settings = diff.settings
     if diff.baseline.inventory is not None and diff.candidate.inventory is not None:
         # Pools and their variables have a table of their own.
@@ -162,38 +164,24 @@ def setting_sections(diff: Diff, limit: int) -> list[Section]:
 
 def reproduce_section(diff: Diff, attachment: str) -> Section:
     """Return how to reproduce both runs, for a reader with only this report."""
-    commands = []
-    notes = []
+    commands, notes, files = [], [], []
     for name, side in (("baseline", diff.baseline), ("candidate", diff.candidate)):
-        if not side.command:
+        if side.command:
+            commands.append(_captured(name, side.command, side.environment, side.runs))
+        else:
             notes.append(f"The {name} is a profile that does not say what was run.")
-            continue
-        commands.append(_captured(name, side.command, side.environment, side.runs))
+        several = name if attachment else f"'{name}-*.prof'"
+        files.append(f"{name}.prof" if side.runs == 1 else several)
     if attachment:
         notes.append(_attached(attachment, "the runs of both sides"))
-    commands.append(again(diff.baseline.runs, diff.candidate.runs, packed=bool(attachment)))
-    return _reproduced(notes, commands)
+    return _reproduced(notes, [*commands, f"profkit diff {' '.join(files)}"])
 
 
 def reproduce_run(run: Run, attachment: str) -> Section:
     """Return how to reproduce one run, and where it is."""
     manifest = run.manifest
     commands = [_captured("run", manifest.command, manifest.environment, 1)] if manifest is not None else []
-    return _reproduced([_attached(attachment, "the run")], [*commands, again()])
-
-
-def again(*runs: int, packed: bool = True) -> str:
-    """Return the command that makes a report again, given each side's number of runs.
-
-    `packed`: replicates are in a folder, as in an archive.
-    """
-    if not runs:
-        return "profkit show run.prof"
-    sides = []
-    for name, count in zip(("baseline", "candidate"), runs, strict=True):
-        several = name if packed else f"'{name}-*.prof'"
-        sides.append(f"{name}.prof" if count == 1 else several)
-    return f"profkit diff {' '.join(sides)}"
+    return _reproduced([_attached(attachment, "the run")], [*commands, "profkit show run.prof"])
 
 
 def _captured(name: str, command: Sequence[str], environment: Mapping[str, str], runs: int) -> str:
@@ -208,5 +196,5 @@ def _attached(attachment: str, what: str) -> str:
 
 
 def _reproduced(notes: Sequence[str], commands: Sequence[str]) -> Section:
-    blocks: list[Block] = [Note(" ".join(notes))] if notes else []
-    return Section("How to reproduce", (*blocks, Bullets(tuple(commands), commands=True)), role="reproduce")
+    blocks = (Note(" ".join(notes)), Bullets(tuple(commands), commands=True))
+    return Section("How to reproduce", blocks, role="reproduce")

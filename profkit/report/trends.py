@@ -10,7 +10,7 @@ import numpy as np
 
 from profkit.report.document import Trend, TrendLine, format_one
 from profkit.report.layout import Line
-from profkit.report.markup import element, escape
+from profkit.report.markup import element, escape, svg_text
 from profkit.report.text import cell_width, pad
 
 #: Width of the drawing in its own units, and where the lines begin and end.
@@ -97,7 +97,6 @@ def trend_height(trend: Trend) -> float:
 
 
 def trend_text(trend: Trend) -> str:
-    """Return in words what the drawing shows."""
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
     return f"{len(trend.labels)} {trend.points}: {lines}. " + (
@@ -113,27 +112,20 @@ def trend_drawing(trend: Trend) -> str:
     height = trend_height(trend)
     for mark in trend.marks:
         x = _LEFT + step * (mark.at - 0.5)
-        end = x > (_LEFT + _RIGHT) / 2
+        end = " end" if x > (_LEFT + _RIGHT) / 2 else ""
         parts.append(
             element("line", x1=x, x2=x, y1=_HEAD - 6, y2=height - _FOOT, class_=f"trend-mark {mark.tone}")
         )
-        words = element(
-            "text",
-            escape(mark.text),
-            x=x,
-            y=_HEAD - 9,
-            class_=f"trend-words {mark.tone}{' end' if end else ''}",
-        )
-        parts.append(words)
+        parts.append(svg_text(mark.text, x, _HEAD - 9, f"trend-words {mark.tone}{end}"))
     top = _HEAD
     for number, line in enumerate(trend.lines):
         tall = _OTHER if number else _FIRST
         parts.append(_drawn(trend, line, top, tall, step))
         top += tall + _GAP
     base = height - 7
-    parts.append(element("text", escape(trend.labels[0]), x=_LEFT, y=base, class_="trend-axis"))
+    parts.append(svg_text(trend.labels[0], _LEFT, base, "trend-axis"))
     if count > 1:
-        parts.append(element("text", escape(trend.labels[-1]), x=_RIGHT, y=base, class_="trend-axis end"))
+        parts.append(svg_text(trend.labels[-1], _RIGHT, base, "trend-axis end"))
     return "".join(parts)
 
 
@@ -161,8 +153,8 @@ def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) 
             for x, y, text in points
         ]
     words = [
-        element("text", escape(line.title), x=_LEFT - 12, y=top + tall / 2 + 5, class_="trend-title end"),
-        element("text", escape(format_one(line.kind, high)), x=_RIGHT + 12, y=top + 10, class_="trend-axis"),
-        element("text", escape(format_one(line.kind, low)), x=_RIGHT + 12, y=top + tall, class_="trend-axis"),
+        svg_text(line.title, _LEFT - 12, top + tall / 2 + 5, "trend-title end"),
+        svg_text(format_one(line.kind, high), _RIGHT + 12, top + 10, "trend-axis"),
+        svg_text(format_one(line.kind, low), _RIGHT + 12, top + tall, "trend-axis"),
     ]
     return "".join([element("path", d=path, class_="trend-line"), *dots, *words])

@@ -8,7 +8,7 @@ from profkit.measure.group_waits import GroupName, Lane, WaitGroup, group_waits
 from profkit.model import Process, Run
 from profkit.report import units
 from profkit.report.figures import Waits
-from profkit.report.markup import element, escape, number
+from profkit.report.markup import element, escape, number, svg_text
 from profkit.report.text import clean
 
 #: Most processes of a side that are drawn singly.
@@ -41,7 +41,6 @@ def waits(sides: Sequence[tuple[str, Run]]) -> Waits | None:
 
 
 def label_of(process: Process) -> str:
-    """Return a process's short name."""
     if process.rank is not None:
         rank = f"rank {process.rank}"
         return rank if process.role in ("rank", "main") else f"{clean(process.role)} of {rank}"
@@ -49,13 +48,11 @@ def label_of(process: Process) -> str:
 
 
 def states_key(*states: tuple[str, str]) -> str:
-    """Return the legend of the states' colours."""
     items = (element("li", element("i", class_=kind), text) for kind, text in states)
     return element("ul", *items, class_="states", aria_hidden="true")
 
 
 def waits_section(figure: Waits) -> str:
-    """Return the section: a picture of each side, with all processes below."""
     sides = []
     for label, groups in figure.sides:
         heading = element("h3", escape(label)) if label else ""
@@ -103,15 +100,15 @@ def _picture(groups: Sequence[WaitGroup]) -> str:
         if group.name == "ranks":
             text = _for_ranks(group)
             said.append(text)
-            parts += [_loop(y - _BOX, _share(group, "peers_s")), _text(text, 12, y + 18)]
+            parts += [_loop(y - _BOX, _share(group, "peers_s")), svg_text(text, 12, y + 18)]
             y += 26
         for other in groups[1:] if group is first else ():
             down, up = _waits(first, other), _waits(other, first)
             said += [down, up]
-            parts += [_arrow(30, y, _share(first, "others_s"), down=True), _text(down, 50, y + 24)]
+            parts += [_arrow(30, y, _share(first, "others_s"), down=True), svg_text(down, 50, y + 24)]
             parts += [
                 _arrow(_WIDTH - 60, y, _share(other, "others_s"), down=False),
-                _text(up, _WIDTH - 80, y + 48, "end"),
+                svg_text(up, _WIDTH - 80, y + 48, "end"),
             ]
             y += _GAP
     box = f"0 0 {number(_WIDTH)} {number(y + 1)}"
@@ -120,17 +117,13 @@ def _picture(groups: Sequence[WaitGroup]) -> str:
     )
 
 
-def _text(text: str, x: float, y: float, kind: str | None = None) -> str:
-    return element("text", escape(text), x=x, y=y, class_=kind)
-
-
 def _box(group: WaitGroup, y: float) -> str:
     ran, queued = (units.share(_share(group, part)) for part in ("running_s", "queued_s"))
     return element(
         "g",
         element("rect", x=1, y=y, width=_WIDTH - 32, height=_BOX, rx=7, class_="box"),
-        _text(_name(group), 12, y + 21, "who"),
-        _text(f"ran {ran}, queued {queued}", _WIDTH - 42, y + 20, "minor end"),
+        svg_text(_name(group), 12, y + 21, "who"),
+        svg_text(f"ran {ran}, queued {queued}", _WIDTH - 42, y + 20, "minor end"),
         *_bar(
             [(kind, sum(_share(group, part) for part in of)) for kind, _, of in _PARTS],
             12,

@@ -1,4 +1,4 @@
-"""The published schemas of JSON output: what real runs give follows them, and they know what the code can say."""
+"""The published schemas of JSON output: what runs give follows them, and they know what the code can say."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import operator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ import jsonschema
 import pytest
 
 from profkit.cli.app import COMMANDS, app
+from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.formats import write_run
 from profkit.formats.load import join_ranks, load_run, load_side
+from profkit.identity.align import RUNGS
+from profkit.model import ROOTS, Window
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import VerdictBlock, Waterfall
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_object, show_object
@@ -23,7 +27,8 @@ from profkit.report.jsonvalues import dumps
 from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
-from profkit.verdict.types import UNITS, Diff
+from profkit.verdict.types import CAUSES, UNITS, Diff, RunVerdict
+from tests import report_builders as build
 from tests.rank_files import Did, rank_run
 from tests.shared import Capture, check_schema, exit_code
 
@@ -39,7 +44,12 @@ def schema(name: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    return json.loads(dumps(value))
+    """What a reader gets of an object: JSON has no infinity, and no lone surrogate."""
+    text = dumps(value)
+    text.encode("ascii")
+    read = json.loads(text, parse_constant=pytest.fail)
+    json.dumps(read, ensure_ascii=False).encode("utf-8")
+    return read
 
 
 def compared_sides(baseline: str, candidate: str) -> Diff:
@@ -63,7 +73,56 @@ def test_a_sample_follows_the_schema(name: str) -> None:
     run = load_run(SAMPLES / f"{name}.prof")
     value = plain(show_object(run, limit=5, judged=judge_run(run, run.processes), explain=True))
     check_schema(value, "show-2.json")
-    assert "checks" in value
+
+
+@pytest.mark.parametrize("name", ["contended", "quiet", "hostile"])
+@pytest.mark.parametrize("limit", [0, 3])
+def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
+    diff = getattr(build, name)()
+    value = plain(diff_object(diff, limit))
+    check_schema(value, "diff-2.json")
+    assert value["functions_total"] == len(diff.table)
+    assert len(value["functions"]) == (min(3, len(diff.table)) if limit else len(diff.table))
+
+
+@pytest.mark.parametrize("name", ["foreign_run", "captured_run", "hostile_run"])
+@pytest.mark.parametrize(
+    "judged", [build.UNJUDGED, build.alone(), replace(build.alone(), verdict=None), build.hostile_alone()]
+)
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_run_follows_its_schema(name: str, judged: RunVerdict, explain: bool) -> None:
+    value = plain(show_object(getattr(build, name)(), judged=judged, explain=explain))
+    check_schema(value, "show-2.json")
+    assert (value["verdict"] is None) == (judged.verdict is None)
+    assert ("checks" in value) == explain
+
+
+def test_a_run_is_summed_over_its_threads() -> None:
+    value = plain(show_object(build.captured_run(), judged=build.UNJUDGED))
+    solve = value["functions"][0]
+    assert (solve["name"], solve["ncalls"], solve["path"]) == ("solve", 80, "numpy/linalg/_linalg.py")
+    assert solve["tottime"] == pytest.approx(2 * 2.9391)
+    assert value["machine"]["psi_some"] == pytest.approx(7.2 / 12.4)
+    thread = value["processes"][1]["threads"][0]
+    assert thread["open_calls"] == [
+        {"name": "train_one_epoch", "file": "/home/ann/job/train.py", "line": 40, "cumtime": 9.5}
+    ]
+    assert [f["rank"] for f in thread["functions"]] == [1, 2, 3, 4, 5]
+
+
+def test_windows_are_listed_with_their_times() -> None:
+    run = build.captured_run()
+    windows = tuple(Window(f"epoch {i}" if i else "", 2.0 * i, 2.0 * i + 1.5, i != 1) for i in range(3))
+    run = replace(run, manifest=replace(run.manifest, wall_s=3.0, whole_s=12.4, windows=windows))
+    value = plain(show_object(run, limit=2, judged=build.UNJUDGED))
+    check_schema(value, "show-2.json")
+    assert value["windows"] == [
+        {"name": "", "begin_s": 0.0, "end_s": 1.5, "captured": True},
+        {"name": "epoch 1", "begin_s": 2.0, "end_s": 3.5, "captured": False},
+    ]
+    assert value["windows_total"] == 3
+    assert (value["manifest"]["wall_s"], value["manifest"]["whole_s"]) == (3.0, 12.4)
+    assert len(plain(show_object(run, limit=0, judged=build.UNJUDGED))["windows"]) == 3
 
 
 def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
@@ -73,7 +132,7 @@ def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
     assert explained == compared(*pair, explain=False)
 
 
-def test_the_schemas_know_every_unit_bucket_and_version() -> None:
+def test_the_schemas_know_every_unit_bucket_cause_root_rung_and_version() -> None:
     for name, buckets, version in (
         ("diff-2.json", (*BUCKETS, *PAUSES, CAPTURE), DIFF_SCHEMA),
         ("show-2.json", (*RUN_BUCKETS, *PAUSES), SHOW_SCHEMA),
@@ -82,6 +141,10 @@ def test_the_schemas_know_every_unit_bucket_and_version() -> None:
         assert found["properties"]["schema"]["const"] == version
         assert found["$defs"]["unit"]["enum"] == list(UNITS)
         assert found["$defs"]["bucket"]["enum"] == list(buckets)
+        assert found["$defs"]["cause"]["enum"] == list(CAUSES)
+        assert found["$defs"]["function"]["properties"]["root"]["enum"] == list(ROOTS)
+    function = schema("diff-2.json")["$defs"]["function"]["properties"]
+    assert function["match"]["enum"] == [*RUNGS, "new", "gone", UNCALLED, UNSEEN]
 
 
 def objects(value: Any, path: tuple[str, ...] = ()) -> Any:
