@@ -18,10 +18,11 @@ from profkit.compare.setting_differences import Setting
 from profkit.measure.line_times import SeenLine
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run, Thread
 from profkit.model.arrays import Index
-from profkit.model.notices import CODES, WHERE
+from profkit.model.notices import WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import FORMS, Kind, declared
 from profkit.report.known_words import is_said
+from profkit.report.notices import SENTENCES, numbers_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
@@ -153,8 +154,8 @@ class Masker(TextMask):
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask a notice's texts; of unknown notices also the code and the names of numbers."""
-        known = notice.code in CODES
-        names = {*CODES[notice.code].numbers, *WHERE} if known else set()
+        known = notice.code in SENTENCES
+        names = {*numbers_of(notice.code), *WHERE} if known else set()
         subject = notice.subject
         if notice.code in _FILE_SUBJECTS:
             subject = self.user_file(subject)
