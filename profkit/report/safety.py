@@ -20,13 +20,13 @@ from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, R
 from profkit.model.arrays import Index
 from profkit.model.notices import WHERE
 from profkit.model.range_calls import RangeCalls
-from profkit.report.declared import FORMS, Kind, declared
+from profkit.report.declared import HASH, PYTHON, Kind, declared
 from profkit.report.known_words import is_said
 from profkit.report.notices import SENTENCES, numbers_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
-from profkit.verdict.types import Advice, Checked, Diff, Evidence
+from profkit.verdict.types import Advice, Diff, Evidence
 
 __all__ = ["Masker", "Owner"]
 
@@ -109,8 +109,8 @@ class Masker(TextMask):
         kind = declared(owner, field)
         if not text or kind is Kind.OWN:
             return text
-        if kind is Kind.FORM:
-            return self.formed(text, FORMS[f"{owner}.{field}"])
+        if isinstance(kind, re.Pattern):
+            return self.formed(text, kind)
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
             shown = name if name in THREAD_VARIABLES else self.hidden(name)
@@ -132,14 +132,10 @@ class Masker(TextMask):
         for key, item in value.items():
             # Keys of results are identifiers of readings.
             name = key if kind is Kind.NAME else self._string(str(key), owner, field)
-            if (field, key) == ("job", "id") and isinstance(item, str):
-                found[name] = self._job(item)
-            elif (field, key) == ("git", "revision") and isinstance(item, str):
-                found[name] = self.formed(item, FORMS["git.revision"])
-            elif (owner, key) == ("Evidence", "variable") and isinstance(item, str):
-                found[name] = self._string(item, "Pool", "variable")
-            elif owner == "Evidence" and isinstance(item, str) and key.partition("-")[0] in ("name", "group"):
-                found[name] = self._string(item, "Neighbour", key.partition("-")[0])
+            # A key ends in a number where there are several of it.
+            member = str(key).partition("-")[0]
+            if isinstance(item, str) and declared(field, member) is not Kind.UNDECLARED:
+                found[name] = self._string(item, field, member)
             else:
                 # Forms apply to a mapping's keys; its string values are undeclared, so they are hidden.
                 found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
@@ -199,7 +195,7 @@ class Masker(TextMask):
                 return ", ".join(map(self._pool_size, value.split(", ")))
             if setting.kind == "machine":
                 return self.host(value) if setting.name == "host" else self.label(value)
-            form = _REVISION if setting.kind == "source" else FORMS["Process.python"]
+            form = _REVISION if setting.kind == "source" else PYTHON
             return self.formed(value, form)
 
         return Setting(
@@ -236,9 +232,6 @@ class Masker(TextMask):
             argv = (*advice.argv[:-1], self.key_path(advice.argv[-1]))
         return cast(Advice, replace(self._record(advice, ("argv",)), argv=argv))
 
-    def _checked(self, checked: Checked) -> Checked:
-        return replace(checked, value=self.name(checked.value)) if isinstance(checked.value, str) else checked
-
     def _strings_of(self, table: Ranges | RangeCalls) -> Ranges | RangeCalls:
         """Mask the names of ranges; strings that no row uses become empty."""
         used = np.zeros(len(table.strings), np.bool_)
@@ -266,13 +259,12 @@ class Masker(TextMask):
     def _masked_table(self, profiles: list[Profile], roots: Roots) -> _Table:
         strings = profiles[0].strings
         among = suspects(strings)
-        form = FORMS["Profile.source_hash"]
         # By columns of one kind: a function that takes all their strings and returns the mask of one.
         ways: Mapping[tuple[str, ...], Callable[[list[str]], Callable[[str], str]]] = {
             ("file",): lambda _: lambda text: self.file(text, roots, among),
             ("name", "qualname"): lambda names: self.name_mask(names, users=False),
             ("module",): lambda _: lambda text: self.module(text, among),
-            ("source_hash",): lambda _: lambda text: self.formed(text, form),
+            ("source_hash",): lambda _: lambda text: self.formed(text, HASH),
         }
         texts = [""] * len(strings)
         owned = np.zeros(len(strings), np.bool_)
@@ -350,7 +342,6 @@ class Masker(TextMask):
         Setting: _setting,
         Evidence: _evidence,
         Advice: _advice,
-        Checked: _checked,
         Ranges: _strings_of,
         RangeCalls: _strings_of,
     }

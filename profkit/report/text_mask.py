@@ -543,7 +543,7 @@ class TextMask:
             return " ".join(self.words(("env", *words))[1:])
         return self._commands.value(value, name)
 
-    def _job(self, identity: str) -> str:
+    def job(self, identity: str) -> str:
         """Return a pseudonym of a job's id, which may contain hosts and users; ranks of a job share it."""
         known = self._jobs.get(identity)
         if known is None:
