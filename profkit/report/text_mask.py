@@ -13,7 +13,7 @@ from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
 from profkit.report.known_words import is_known, is_said, is_standard_module, suffix_of
 from profkit.report.name_parts import masked_parts, may_hold_parts
-from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters, number_of
+from profkit.report.placeholders import PLACEHOLDER, Placeholders
 from profkit.report.private_texts import HOME, PrivateTexts
 from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.recorded_texts import (
@@ -46,8 +46,6 @@ _IPV4 = re.compile(r"(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\w
 #: A host before a path, as on Windows or with an automounter.
 _HOST_OF_PATH = re.compile(r"(?:^|(?<=[\s'\"]))(?:\\\\|//|/net/)(?P<host>[A-Za-z][\w.-]*)[\\/]", re.MULTILINE)
 _LOCAL = frozenset(("localhost", "localhost.localdomain", "127.0.0.1", "0.0.0.0", "::1"))
-_HOST_PSEUDONYM = re.compile(r"host-[a-z]{1,4}")
-_JOB_PSEUDONYM = re.compile(r"job-[a-z]{1,4}")
 ROOT_NAMES = {STDLIB: "<stdlib>", SITE: "<site>", PROJECT: "<project>"}
 #: An absolute path in a name: below a usual system directory, or on a Windows drive.
 _PATH_IN_NAME = re.compile(
@@ -110,8 +108,6 @@ class TextMask:
         self._placeholders = Placeholders()
         self._private = PrivateTexts(self._placeholders.secret)
         self._hosts: dict[str, str] = {}
-        self._host_count = 0
-        self._jobs: dict[str, str] = {}
         self._prefixes: dict[tuple[str, str], str] = {}
         #: Project and working directories: private even if their names are common.
         self._places: dict[str, None] = {}
@@ -168,14 +164,9 @@ class TextMask:
         """Reserve the pseudonyms that the run has from an earlier masking."""
         texts = [word for command in commands_of(run) for word in command[:1000]]
         texts += (*paths_of(run), *users_of(run))
-        self._placeholders.keep("\n".join(text for text in texts if "<" in text or "***" in text))
-        for name in host_names(run):
-            if _HOST_PSEUDONYM.fullmatch(name):
-                self._hosts[name] = name
-                self._host_count = max(self._host_count, number_of(name.rpartition("-")[2]) + 1)
-        identity = str(run.job.get("id") or "")
-        if _JOB_PSEUDONYM.fullmatch(identity):
-            self._jobs[identity] = identity
+        masked = [text for text in texts if "<" in text or "***" in text]
+        names = (*host_names(run), str(run.job.get("id") or ""))
+        self._placeholders.keep("\n".join((*masked, *filter(PLACEHOLDER.fullmatch, names))))
 
     def _learn_machines_and_users(self, run: Run) -> None:
         for name in host_names(run):
@@ -199,10 +190,8 @@ class TextMask:
             return
         numeric = _IPV4.fullmatch(name)
         short = name.partition(".")[0]
-        pseudonym = None if numeric else self._hosts.get(short)
-        if pseudonym is None:
-            pseudonym = f"host-{letters(self._host_count)}"
-            self._host_count += 1
+        known = None if numeric else self._hosts.get(short)
+        pseudonym = known or self._placeholders.pseudonym("host", name)
         self._hosts[name] = pseudonym
         self._private.add_host(name, pseudonym)
         if not numeric and short not in self._hosts:
@@ -545,14 +534,7 @@ class TextMask:
 
     def job(self, identity: str) -> str:
         """Return a pseudonym of a job's id, which may contain hosts and users; ranks of a job share it."""
-        known = self._jobs.get(identity)
-        if known is None:
-            taken = set(self._jobs.values())
-            known = next(
-                name for number in range(len(taken) + 1) if (name := f"job-{letters(number)}") not in taken
-            )
-            self._jobs[identity] = known
-        return known
+        return self._placeholders.pseudonym("job", identity)
 
 
 def base_name(path: str) -> str:
