@@ -401,8 +401,6 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
 
 
 class _Sentence(Formatter):
-    """Fill a template with a notice's numbers."""
-
     def get_value(self, name: int | str, _: Any, said: Mapping[str, Any]) -> Any:
         return PHRASES[str(name)].says(said) if name in PHRASES else said[str(name)]
 
@@ -467,7 +465,6 @@ def notice_text(notice: Notice) -> str:
 
 
 def notice_texts(notices: Iterable[Notice]) -> list[str]:
-    """Return each notice as one sentence for a document."""
     return [clean(notice_text(notice)) for notice in notices]
 
 

@@ -23,8 +23,6 @@ PLACEHOLDER = re.compile(
 
 
 class Placeholders:
-    """Assign the placeholders of one report."""
-
     def __init__(self) -> None:
         self._given: dict[str, dict[Hashable, int]] = {}
         self._next: dict[str, int] = {}

@@ -54,7 +54,6 @@ class Masker(TextMask):
     _roots = Roots()
 
     def diff(self, diff: Diff) -> Diff:
-        """Mask a comparison."""
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
         masked = self.value(diff)
         return replace(

@@ -282,7 +282,6 @@ class TextMask:
     # Strings ---------------------------------------------------------------------------------------------
 
     def words(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Mask a command line word by word."""
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
@@ -407,7 +406,6 @@ class TextMask:
         return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside, among=among)}"
 
     def _prefix(self, root: str, prefix: str) -> str:
-        """Return the placeholder of a root."""
         known = self._prefixes.get((root, prefix))
         if known is None:
             number = 1 + sum(kind == root for kind, _ in self._prefixes)
@@ -466,15 +464,12 @@ class TextMask:
         return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
 
     def place(self, directory: str) -> str:
-        """Mask a directory of the machine."""
         return self._commands.directory(normalise(directory).rstrip("/"))
 
     def key_path(self, path: str) -> str:
-        """Mask the path of a `FunctionKey`."""
         return self.key_paths((path,))[path]
 
     def key_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Mask the paths of many `FunctionKey` objects."""
         every = list(dict.fromkeys(paths))
         masked = self.name_mask([path for path in every if not is_absolute(path)])
         return {path: self.outside(path) if is_absolute(path) else masked(path) for path in every}
@@ -484,7 +479,6 @@ class TextMask:
         return self.name(base_name(path))
 
     def host(self, name: str) -> str:
-        """Return the pseudonym of a host."""
         self._learn_host(name)
         return self._hosts.get(name.strip(), name if name.lower() in _LOCAL else "")
 
@@ -524,7 +518,6 @@ class TextMask:
         return text if form.fullmatch(text) else self.hidden(text)
 
     def variable(self, name: str, value: str) -> str:
-        """Mask the value of an environment variable."""
         if name not in THREAD_VARIABLES:
             return self._placeholders.secret(value) if value and not PLACEHOLDER.fullmatch(value) else value
         if " " in value:
