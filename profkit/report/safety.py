@@ -25,10 +25,8 @@ from profkit.report.known_words import is_said
 from profkit.report.notices import SENTENCES, numbers_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
-from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
+from profkit.report.text_mask import ROOT_NAMES, TextMask, is_absolute
 from profkit.verdict.types import Advice, Diff, Evidence
-
-__all__ = ["Masker", "Owner"]
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.identity.rooted_paths import normalise, rooted
@@ -78,31 +77,24 @@ _PLAIN_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
 _ASSIGNED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60})(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose machine makes the report; empty where not known."""
-
-    home: str = ""
-    user: str = ""
-    host: str = ""
-
-
 class TextMask:
     """Mask the texts of one report; use one per report, so that equal texts get equal pseudonyms.
 
-    Hosts, homes and commands of `runs` (baseline's first) and of `owner` are masked in every text. A `posted`
-    report names no other programs of the machine; `pseudonyms` replace names of the program.
+    Hosts, homes and commands of `runs` (baseline's first) are masked in every text, and so are `home`, `user` and
+    `host` of who makes the report. A `posted` report names no other programs of the machine; `pseudonyms` replace
+    names of the program.
     """
 
     def __init__(
         self,
         runs: Iterable[Run] = (),
-        owner: Owner | None = None,
         *,
+        home: str = "",
+        user: str = "",
+        host: str = "",
         posted: bool = False,
         pseudonyms: Pseudonyms | None = None,
     ) -> None:
-        owner = owner or Owner()
         self._posted = posted
         self._pseudonyms = pseudonyms
         self._placeholders = Placeholders()
@@ -125,10 +117,10 @@ class TextMask:
             self._learn_what_is_masked(run)
         for run in gathered:
             self._learn_machines_and_users(run)
-        self._learn_host(owner.host)
-        self._learn_user(owner.user)
+        self._learn_host(host)
+        self._learn_user(user)
         self._home: re.Pattern[str] | None = None
-        home = owner.home.rstrip("/\\")
+        home = home.rstrip("/\\")
         if len(home.lstrip("/\\")) > 1:
             self._home = re.compile(rf"{re.escape(home)}(?![\w.-])")
             self._learn_user(base_name(home))
