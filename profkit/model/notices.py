@@ -20,7 +20,7 @@ MOST_RANKS = 8
 
 #: What a notice applies to, with the unit of each. Any notice may have these beside its own numbers.
 WHERE: Mapping[str, str] = {
-    "file": "?",  # the run file
+    "file": "file?",  # the run file
     "pids": "ids?",  # process ids, at most `MOST_PIDS`
     "pids_total": "count?",  # number of processes if `pids` does not list all
 }

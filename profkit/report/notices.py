@@ -11,9 +11,9 @@ from profkit.model.notices import WHERE, Notice
 from profkit.report import units
 from profkit.report.text import clean
 
-#: Units of numbers: their types, and how they are spelled. Texts have no unit.
+#: Units of numbers: their types, and how they are spelled. Texts have none, or the kind by which they are masked.
 _UNITS: Mapping[str, tuple[type | tuple[type, ...], Callable[[Any], str]]] = {
-    "": (str, str),
+    **dict.fromkeys(("", "file", "path", "host", "python", "label"), (str, str)),
     "count": (int, "{:,}".format),
     "bytes": (int, lambda value: f"{value / 2**30:.3g} GiB"),
     "s": ((int, float), units.seconds),
@@ -118,7 +118,7 @@ PHRASES: Mapping[str, Phrase] = {
     "exactly_after": Phrase(lambda said: _after_record(said, exact=True), _UNRECORDED),
     "running": Phrase(_process_running, _UNRECORDED),
     "own_cprofile": Phrase(_own_cprofile, {"times": "count", "begin_s": "s", "end_s": "s?"}),
-    "one_stack": Phrase(_threads_in_one_stack, {"python": ""}),
+    "one_stack": Phrase(_threads_in_one_stack, {"python": "python"}),
     "range": Phrase(_range_in_domain, _DOMAIN),
     "step": Phrase(_step, _DOMAIN),
     "listed": Phrase(
@@ -250,7 +250,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "counted from 0"
     ),
     "counters-only": "functions were not captured (--counters-only): this run has only kernel counters",
-    "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
+    "record-unreadable": "record {subject:file} cannot be read ({problem}) and is left out",
     "rank-missing": (
         "{missing:rank|ranks} of {size:count} left no record ({listed}); for ranks on other hosts, start profkit in "
         "each rank (mpirun … profkit capture -- python …) and join the files with profkit merge"
@@ -264,14 +264,14 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "compiler, then profkit again"
     ),
     "nvtx-other-tool": (
-        "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "
+        "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject:path}): they are not in this run; "
         "unset the variable to record them"
     ),
     "nvtx-disabled": (
         "NVTX_DISABLE is set (to {subject}): annotate and push_range of the nvtx package do nothing; unset it to "
         "record their ranges"
     ),
-    "nvtx-file-unreadable": "the NVTX ranges in {subject} are left out ({problem})",
+    "nvtx-file-unreadable": "the NVTX ranges in {subject:file} are left out ({problem})",
     "nvtx-file-cut": "only the first {read:bytes} of NVTX events were read",
     "nvtx-events-lost": (
         "{events:NVTX event was|NVTX events were} lost: the disk was full, or the limit per process was reached "
@@ -286,7 +286,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "the file with the names of the NVTX ranges cannot be read ({subject}): the names are lost",
         "the file with the names of the NVTX ranges is damaged: the names are lost",
     ),
-    "nvtx-names-damaged": "{blocks:block|blocks} of damaged NVTX range names in {subject}: names are lost",
+    "nvtx-names-damaged": "{blocks:block|blocks} of damaged NVTX range names in {subject:file}: names are lost",
     "samples-unreadable": "the sampler's data cannot be read ({subject}) and is left out",
     "samples-not-saved": (
         "the sampler's data could not be saved at the end ({subject}): counters of the last seconds, or "
@@ -334,7 +334,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
     "gpu-package-missing": "GPUs were not sampled: install profkit with its extra `gpu` (nvidia-ml-py)",
     "gpu-not-sampled": "GPUs were not sampled: NVML reports {subject}",
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
-    "file-skipped": ("{subject}: {problem} ({hint})", "{subject}: {problem}"),
+    "file-skipped": ("{subject:file}: {problem} ({hint})", "{subject:file}: {problem}"),
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
     "rank-file-missing": (
         "no file for {missing:rank|ranks} of {size:count} ({listed}); merge the files of all ranks"
@@ -378,11 +378,11 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "compared"
     ),
     "python-differs": (
-        "Python {baseline} against {candidate}: library functions differ, and comprehensions are folded into their "
-        "callers"
+        "Python {baseline:python} against {candidate:python}: library functions differ, and comprehensions are "
+        "folded into their callers"
     ),
-    "cpu-model-differs": "CPU model {baseline} against {candidate}",
-    "host-differs": "host {baseline} against {candidate}",
+    "cpu-model-differs": "CPU model {baseline:label} against {candidate:label}",
+    "host-differs": "host {baseline:host} against {candidate:host}",
     "cpus-differ": "{baseline:CPUs} available CPUs against {candidate:CPUs}",
     "command-differs": "command “{baseline}” against “{candidate}”",
     "process-count-differs": "{baseline:process|processes} against {candidate:count}",
@@ -426,25 +426,26 @@ def _templates(code: str) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else found
 
 
-def numbers_of(code: str) -> dict[str, str]:
-    """Return the unit of each number of a known code; ``?`` marks one that may be absent."""
+def units_of(code: str) -> dict[str, str]:
+    """Return the units of a notice's subject and numbers; ``?`` marks a number that may be absent."""
     several = [names_of(template) for template in _templates(code)]
-    found = {name: unit for names in several for name, unit in names.items() if name != "subject"}
-    always = set.intersection(*map(set, several))
-    return {name: unit if name in always else f"{unit}?" for name, unit in found.items()}
+    found = {name: unit for names in several for name, unit in names.items()}
+    always = {"subject", *set.intersection(*map(set, several))}
+    return {name: unit if name in always else f"{unit}?" for name, unit in {**found, **WHERE}.items()}
 
 
 def is_complete(notice: Notice) -> bool:
     """Return whether the code is known, and each required number is present and of its unit's type."""
+    values = {**notice.numbers, "subject": notice.subject}
     return notice.code in SENTENCES and all(
-        _has(notice.numbers, name, unit) for name, unit in (*numbers_of(notice.code).items(), *WHERE.items())
+        _has(values, name, unit) for name, unit in units_of(notice.code).items()
     )
 
 
-def _has(numbers: Mapping[str, Any], name: str, unit: str) -> bool:
-    if name not in numbers:
+def _has(values: Mapping[str, Any], name: str, unit: str) -> bool:
+    if name not in values:
         return unit.endswith("?")
-    value = numbers[name]
+    value = values[name]
     if isinstance(value, tuple) and not all(isinstance(item, int) for item in value):
         return False
     return isinstance(value, _UNITS[unit.rstrip("?")][0])

@@ -22,7 +22,7 @@ from profkit.model.notices import WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import HASH, PYTHON, Kind, declared
 from profkit.report.known_words import is_said
-from profkit.report.notices import SENTENCES, numbers_of
+from profkit.report.notices import SENTENCES, units_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import ROOT_NAMES, TextMask, is_absolute
@@ -32,10 +32,6 @@ T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
 _Table = tuple[tuple[str, ...], dict[str, Index]]
 
-#: Notices whose subject is a file.
-_FILE_SUBJECTS = frozenset(
-    ("record-unreadable", "nvtx-file-unreadable", "nvtx-names-damaged", "file-skipped")
-)
 #: Advice whose words are profkit's own.
 _OWN_ADVICE = frozenset(
     ("list-processes", "look-at-quota", "lscpu", "show-workers", "show-waiting", "verify")
@@ -148,16 +144,12 @@ class Masker(TextMask):
     def _notice(self, notice: Notice) -> Notice:
         """Mask a notice's texts; of unknown notices also the code and the names of numbers."""
         known = notice.code in SENTENCES
-        names = {*numbers_of(notice.code), *WHERE} if known else set()
-        subject = notice.subject
-        if notice.code in _FILE_SUBJECTS:
-            subject = self.user_file(subject)
-        elif notice.code == "nvtx-other-tool":
-            subject = self._commands.path(subject) if subject else subject
-        else:
-            subject = self.message(subject)
+        units = units_of(notice.code) if known else WHERE
+        subject = self._said(notice.subject, units.get("subject", ""))
         numbers = {
-            name if name in names else self._number_name(name): self._number(notice.code, name, value)
+            name if known and name in units else self._number_name(name): self._said(
+                value, units.get(name, "")
+            )
             for name, value in notice.numbers.items()
         }
         if known or all(is_said(part) for part in notice.code.split("-")):
@@ -167,18 +159,20 @@ class Masker(TextMask):
     def _number_name(self, name: str) -> str:
         return name if all(is_said(part) for part in name.split("_")) else self.hidden(name)
 
-    def _number(self, code: str, name: str, value: Any) -> Any:
+    def _said(self, value: Any, unit: str) -> Any:
+        """Mask a text of a notice by its unit."""
         if isinstance(value, tuple):
-            return tuple(self._number(code, name, item) for item in value)
-        if not isinstance(value, str):
+            return tuple(self._said(item, unit) for item in value)
+        if not isinstance(value, str) or not value:
             return value
-        if name == "file":
-            return self.user_file(value)
-        if code == "host-differs":
-            return self.host(value)
-        if code in ("python-differs", "threads-in-one-stack"):
-            return self._string(value, "Process", "python")
-        return self.label(value) if code == "cpu-model-differs" else self.message(value)
+        masks: Mapping[str, Callable[[str], str]] = {
+            "file": self.user_file,
+            "path": self._commands.path,
+            "host": self.host,
+            "python": lambda version: self.formed(version, PYTHON),
+            "label": self.label,
+        }
+        return masks.get(unit.rstrip("?"), self.message)(value)
 
     def _setting(self, setting: Setting) -> Setting:
         def masked(value: str) -> str:

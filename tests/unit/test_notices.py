@@ -21,9 +21,9 @@ from profkit.compare.pair import pair_of
 from profkit.formats import load_run, write_run
 from profkit.formats.run_notices import notice_of
 from profkit.model import Notice, Process, Run, RunSet
-from profkit.model.notices import MOST_PIDS, Number, grouped, missing_ranks
+from profkit.model.notices import MOST_PIDS, WHERE, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object
-from profkit.report.notices import SENTENCES, is_complete, notice_text, numbers_of
+from profkit.report.notices import SENTENCES, is_complete, notice_text, units_of
 from tests.run_files import member_of, rewritten
 from tests.shared import finished, words_of
 
@@ -80,11 +80,11 @@ MADE = [(path, *found) for path, tree in trees() for found in made(path, tree)]
 def example(code: str, *, optional: bool) -> Notice:
     """A notice of a code, with numbers of the right units."""
     values: dict[str, Number] = {"count": 1234, "bytes": 1 << 32, "s": 0.25, "Hz": 50, "CPUs": 16.0}
-    values |= {"share": 0.125, "factor": 2.5, "": "a text", "ids": (7, 8)}
+    values |= {"share": 0.125, "factor": 2.5, "ids": (7, 8)}
     numbers = {
-        name: values[unit.rstrip("?")]
-        for name, unit in numbers_of(code).items()
-        if optional or not unit.endswith("?")
+        name: values.get(unit.rstrip("?"), "a text")
+        for name, unit in units_of(code).items()
+        if name not in ("subject", *WHERE) and (optional or not unit.endswith("?"))
     }
     return Notice(code, "the subject", numbers)
 
@@ -103,7 +103,7 @@ def test_numbers_are_those_that_the_code_has() -> None:
         assert not has_subject or "the subject" in notice_text(example(code, optional=True)), f"{path}:{line}"
         if names is None:
             continue
-        units = numbers_of(code)
+        units = {name: unit for name, unit in units_of(code).items() if name != "subject"}
         needed = {name for name, unit in units.items() if not unit.endswith("?")}
         assert needed <= names <= set(units), f"{path}:{line} {code}"
 
