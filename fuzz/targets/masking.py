@@ -10,9 +10,9 @@ from fuzz.mutate import Mutation
 from fuzz.target import Target, Wrong
 from fuzz.targets.texts import text_of
 from profkit.model import Host, Manifest, Notice, Process, Run
-from profkit.report.safety import Masker, Owner
+from profkit.report.safety import Masker
 
-_OWNER = Owner("/home/zeldaquist", "zeldaquist", "gpu-node17.corp.example")
+_OWNER = {"home": "/home/zeldaquist", "user": "zeldaquist", "host": "gpu-node17.corp.example"}
 #: What is put into the text, behind a space or a quote, and the part of it that must not come out.
 _PLANTED = (
     ("/home/zeldaquist/project/train.py", "zeldaquist"),
@@ -47,7 +47,7 @@ def _run(words: tuple[str, ...], text: str) -> Run:
 
 
 def _masked(run: Run) -> str:
-    masked = Masker((run,), _OWNER).run(run)
+    masked = Masker((run,), **_OWNER).run(run)
     return f"{masked.path} {masked.manifest} {masked.processes} {masked.warnings}"
 
 

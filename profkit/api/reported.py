@@ -179,7 +179,7 @@ def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: boo
     `posted` masks the machine's other programs as well; `names_hidden` replaces the program's names by
     pseudonyms.
     """
-    from profkit.report.safety import Masker, Owner
+    from profkit.report.safety import Masker
 
     runs = list(runs)
     pseudonyms = None
@@ -194,5 +194,5 @@ def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: boo
     except (OSError, KeyError, ImportError):  # a user ID without a name, as in a container
         user = ""
     home = os.path.expanduser("~")
-    owner = Owner("" if home == "~" else home, user, platform.node())
-    return Masker(runs, owner, posted=posted, pseudonyms=pseudonyms)
+    owner = {"home": "" if home == "~" else home, "user": user, "host": platform.node()}
+    return Masker(runs, **owner, posted=posted, pseudonyms=pseudonyms)

@@ -11,13 +11,11 @@ from profkit.model import Notice
 
 #: How old files name a sentence's processes, in front of it.
 _PROCESSES = r"(?:process (\d{1,9})|(\d{1,9}) processes \((\d{1,9}(?:, \d{1,9})*)(?:, …)?\))(: | )"
-#: Beginnings of old sentences on which results depend, and codes; a Python version may follow directly.
-_PREFIXES = {
+#: Beginnings of old sentences on which results depend, with the version of Python, and their codes.
+_BEGINNINGS = {
     "written by the sampling profiler: ": "sampled-profile",
-    "cProfile of Python ": "threads-in-one-stack",
-    "ran several threads under Python ": "threads-in-one-stack",
+    r"(?:cProfile of|ran several threads under) Python (?P<python>\d+\.\d+)": "threads-in-one-stack",
 }
-_VERSION = re.compile(r"\d+\.\d+")
 
 
 def notice_of(value: object) -> Notice:
@@ -28,12 +26,9 @@ def notice_of(value: object) -> Notice:
 def _of_sentence(sentence: str) -> Notice:
     of = re.match(_PROCESSES, sentence)
     said = sentence[of.end() :] if of else sentence
-    for prefix, code in _PREFIXES.items():
-        if said.startswith(prefix):
-            version = _VERSION.match(said, len(prefix))
-            notice = Notice(code, "", {"python": version.group()} if version else {})
-            if notice.is_complete:
-                return _at(notice, of)
+    for beginning, code in _BEGINNINGS.items():
+        if found := re.match(beginning, said):
+            return _at(Notice(code, "", found.groupdict()), of)
     # A prefix with a colon can be removed; without one it is part of the sentence.
     return _at(Notice("text", said), of) if of and of[4] == ": " else Notice("text", sentence)
 

@@ -16,8 +16,6 @@ class Kind(enum.Enum):
     UNDECLARED = "hidden"
     #: An identifier that profkit computes and no file holds; shown unchecked.
     OWN = "own"
-    #: A word that must match its form in `FORMS`.
-    FORM = "form"
     #: The name of a function, range, thread or library: shown without known private texts and secrets.
     NAME = "name"
     #: The name of a machine, interpreter, library or setting: like `NAME`, but never a pseudonym.
@@ -30,6 +28,8 @@ class Kind(enum.Enum):
     HOST = "host"
     #: A user of the machine.
     USER = "user"
+    #: A scheduler's job.
+    JOB = "job"
     #: Another program of the machine, its container, job or unit: hidden in posted reports.
     PROGRAM = "program"
     #: The words of a command line.
@@ -42,50 +42,14 @@ class Kind(enum.Enum):
     VERSION = "version"
 
 
-_ROLE = re.compile(r"main|rank|worker|child")
-_PYTHON = re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}")
+PYTHON = re.compile(r"\d{1,2}(?:\.\d{1,3}){0,2}(?:(?:a|b|c|rc)\d{1,2})?[+t]{0,2}")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?")
-_HASH = re.compile(r"[0-9a-f]{0,64}")
+HASH = re.compile(r"[0-9a-f]{0,64}")
 _REVISION = re.compile(r"[0-9a-f]{7,64}")
 
-#: Forms of words by ``Type.field``; for a mapping, the form of its keys.
-FORMS: Mapping[str, re.Pattern[str]] = {
-    "Process.role": _ROLE,
-    "ProcessNeed.role": _ROLE,
-    "Process.exit": re.compile(r"exited|killed|replaced|running|ended|unknown"),
-    "Process.python": _PYTHON,
-    "SideSummary.python": _PYTHON,
-    "Yardstick.name": re.compile(
-        r"integer|branches|vector|latency|bandwidth|bytecode [a-z]{1,20} \d{1,2}\.\d{1,3}"
-        r"|zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"
-    ),
-    "Pool.origin": re.compile(r"variable|default|program"),
-    "Manifest.schema": re.compile(r"profkit\.run/\d{1,3}"),
-    "Manifest.profkit": re.compile(
-        r"\d{1,4}(?:\.\d{1,4}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,4})?(?:\+[0-9a-f]{1,12})?"
-    ),
-    "Manifest.started": _MOMENT,
-    "Manifest.git": re.compile(r"revision|dirty"),
-    "Manifest.job": re.compile(r"id|rank|ranks|world_size|local_rank|node"),
-    "Manifest.clocks": re.compile(r"[a-z_]*(?:time|clock|counter|monotonic|boottime)[a-z_]*"),
-    "Manifest.sampler": re.compile(r"period_s|samples|cpu_s|notes"),
-    "Series.columns": re.compile(
-        r"(?:cgroup_)?(?:busy|steal|psi_(?:io_|memory_|cpu_)?(?:some|full)|throttled)_s|throttled_periods|periods"
-        r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
-    ),
-    "Profile.source_hash": _HASH,
-    "SeenLine.source_hash": _HASH,
-    "Definition.name": _HASH,
-    "Definition.source_hash": _HASH,
-    "Member.started": _MOMENT,
-    "HistoryRun.started": _MOMENT,
-    "Configuration.revision": _REVISION,
-    "HistoryRun.revision": _REVISION,
-    "git.revision": _REVISION,
-}
-
-#: Fields of the other kinds, as ``Type.field``.
-_FIELDS: Mapping[Kind, str] = {
+#: Fields as ``Type.field``, and members of mappings as ``field.key``, by what they hold: a kind, or words that must
+#: match a form. The form of a mapping is that of its keys.
+_FIELDS: Mapping[Kind | re.Pattern[str], str] = {
     Kind.OWN: """
         Verdict.cause Verdict.rule Verdict.kind Verdict.doubts Evidence.signal Evidence.unit
         Evidence.reading Advice.kind Advice.cures Finding.rule Finding.cause Finding.bucket Finding.kind
@@ -128,7 +92,8 @@ _FIELDS: Mapping[Kind, str] = {
         Configuration.host RankStudy.slow_host SlowerRun.host FleetHost.host
     """,
     Kind.USER: "Neighbour.user",
-    Kind.PROGRAM: "Neighbour.name Neighbour.group",
+    Kind.JOB: "job.id",
+    Kind.PROGRAM: "Neighbour.name Neighbour.group numbers.name numbers.group",
     Kind.COMMAND: """
         Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
         Parameter.words Space.command VerifyReport.command VerifyReport.changed Space.listed
@@ -137,18 +102,40 @@ _FIELDS: Mapping[Kind, str] = {
     """,
     Kind.ENVIRONMENT: """
         Process.environment Pool.variable Manifest.environment SideSummary.environment
-        Inventory.environment Advice.env VerifyReport.variables Configuration.environment
+        Inventory.environment Advice.env VerifyReport.variables Configuration.environment numbers.variable
     """,
     Kind.MESSAGE: "Cell.problem Objective.text Objective.what Tried.problem DoctorReport.problem",
     Kind.VERSION: "Pool.version Manifest.packages",
+    PYTHON: "Process.python SideSummary.python",
+    _MOMENT: "Manifest.started Member.started HistoryRun.started",
+    HASH: "Profile.source_hash SeenLine.source_hash Definition.name Definition.source_hash",
+    _REVISION: "Configuration.revision HistoryRun.revision git.revision",
+    re.compile(r"main|rank|worker|child"): "Process.role ProcessNeed.role",
+    re.compile(r"exited|killed|replaced|running|ended|unknown"): "Process.exit",
+    re.compile(
+        r"integer|branches|vector|latency|bandwidth|bytecode [a-z]{1,20} \d{1,2}\.\d{1,3}"
+        r"|zlib [\d.]{1,20}(?:[\w.-]{0,20}) deflate \d{1,9} B"
+    ): "Yardstick.name",
+    re.compile(r"variable|default|program"): "Pool.origin",
+    re.compile(r"profkit\.run/\d{1,3}"): "Manifest.schema",
+    re.compile(
+        r"\d{1,4}(?:\.\d{1,4}){0,3}(?:\.?(?:a|b|rc|dev|post)\d{0,4})?(?:\+[0-9a-f]{1,12})?"
+    ): "Manifest.profkit",
+    re.compile(r"revision|dirty"): "Manifest.git",
+    re.compile(r"id|rank|ranks|world_size|local_rank|node"): "Manifest.job",
+    re.compile(r"[a-z_]*(?:time|clock|counter|monotonic|boottime)[a-z_]*"): "Manifest.clocks",
+    re.compile(r"period_s|samples|cpu_s|notes"): "Manifest.sampler",
+    re.compile(
+        r"(?:cgroup_)?(?:busy|steal|psi_(?:io_|memory_|cpu_)?(?:some|full)|throttled)_s|throttled_periods|periods"
+        r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
+    ): "Series.columns",
 }
 
-_DECLARED: Mapping[str, Kind] = {
-    **dict.fromkeys(FORMS, Kind.FORM),
-    **{field: kind for kind, names in _FIELDS.items() for field in names.split()},
+_DECLARED: Mapping[str, Kind | re.Pattern[str]] = {
+    field: kind for kind, names in _FIELDS.items() for field in names.split()
 }
 
 
-def declared(owner: str, field: str) -> Kind:
-    """Return what a field of a type holds; `Kind.UNDECLARED` if it is not in the table."""
+def declared(owner: str, field: str) -> Kind | re.Pattern[str]:
+    """Return what a field of a type holds, a kind or a form; `Kind.UNDECLARED` if it is not in the table."""
     return _DECLARED.get(f"{owner}.{field}", Kind.UNDECLARED)

@@ -79,5 +79,4 @@ def suffix_of(name: str) -> str:
 
 
 def is_standard_module(name: str) -> bool:
-    """Return whether a top-level module is in this Python's standard library."""
     return name in sys.stdlib_module_names

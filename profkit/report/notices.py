@@ -1,35 +1,27 @@
-"""The sentence of each code of `profkit.model.notices.CODES`; renderers escape the texts."""
+"""Every code of a notice with its sentence, which names its numbers and their units; renderers escape the texts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from string import Formatter
-from typing import Any
+from typing import Any, NamedTuple
 
-from profkit.model.notices import CODES, Notice
+from profkit.model.notices import WHERE, Notice
 from profkit.report import units
 from profkit.report.text import clean
 
-
-class _Count(int):
-    """A whole number; templates may name its noun: ``{events:event|events}``."""
-
-    def __format__(self, nouns: str) -> str:
-        one, _, many = nouns.partition("|")
-        return units.counted(int(self), one, many) if nouns else f"{int(self):,}"
-
-
-#: How numbers are spelled, by their unit in `CODES`.
-_SPELLED: Mapping[str, Callable[[Any], Any]] = {
-    "count": _Count,
-    "bytes": lambda value: f"{value / 2**30:.3g} GiB",
-    "s": units.seconds,
-    "Hz": "{:g}".format,
-    "CPUs": "{:g}".format,
-    "share": units.share,
-    "factor": units.factor,
-    "text": str,
-    "ids": tuple,
+#: Units of numbers: their types, and how they are spelled. Texts have none, or the kind by which they are masked.
+_UNITS: Mapping[str, tuple[type | tuple[type, ...], Callable[[Any], str]]] = {
+    **dict.fromkeys(("", "file", "path", "host", "python", "label"), (str, str)),
+    "count": (int, "{:,}".format),
+    "bytes": (int, lambda value: f"{value / 2**30:.3g} GiB"),
+    "s": ((int, float), units.seconds),
+    "Hz": ((int, float), "{:g}".format),
+    "CPUs": ((int, float), "{:g}".format),
+    "share": ((int, float), units.share),  # of a whole, 0 to 1
+    "factor": ((int, float), units.factor),  # times as much
+    "ids": (tuple, str),  # integers that name something: ranks, processes
 }
 
 
@@ -38,10 +30,12 @@ def _listed(ids: tuple[int, ...], total: int) -> str:
 
 
 def _own_cprofile(said: Mapping[str, Any]) -> str:
-    often = f" {said['times']} times," if said["times"] > 1 else ""
-    end = f"{said['end_s']} after its start" if "end_s" in said else "its end"
+    often = f" {said['times']:,} times," if said["times"] > 1 else ""
+    begin, end = units.seconds(said["begin_s"]), "its end"
+    if "end_s" in said:
+        end = f"{units.seconds(said['end_s'])} after its start"
     return (
-        f"the program used a profiler of its own{often} from {said['begin_s']} to {end}: what ran then is in that "
+        f"the program used a profiler of its own{often} from {begin} to {end}: what ran then is in that "
         "profile, not in this run"
     )
 
@@ -54,11 +48,14 @@ def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
     if "lost_s" not in said:
         lost = "what came after its newest record is missing"
     elif several:
-        lost = f"functions of at most the last {said['lost_s']} of each are missing"
+        lost = f"functions of at most the last {units.seconds(said['lost_s'])} of each are missing"
     else:
-        lost = f"functions of {'' if exact else 'at most '}its last {said['lost_s']} are missing"
+        lost = (
+            f"functions of {'' if exact else 'at most '}its last {units.seconds(said['lost_s'])} are missing"
+        )
     if "cpu_s" in said:
-        lost += f" ({'' if exact else 'at least '}{said['cpu_s']} of CPU{' in all' if several else ''})"
+        cpu = units.seconds(said["cpu_s"])
+        lost += f" ({'' if exact else 'at least '}{cpu} of CPU{' in all' if several else ''})"
     return lost + _estimated(said)
 
 
@@ -69,9 +66,9 @@ def _estimated(said: Mapping[str, Any]) -> str:
 def _process_running(said: Mapping[str, Any]) -> str:
     since = ""
     if "lost_s" in said:
-        used = f" (at least {said['cpu_s']} of CPU)" if "cpu_s" in said else ""
+        used = f" (at least {units.seconds(said['cpu_s'])} of CPU)" if "cpu_s" in said else ""
         at_most = "at most " if len(said["pids"]) > 1 else ""
-        since = f", {at_most}{said['lost_s']}{used} after its newest record"
+        since = f", {at_most}{units.seconds(said['lost_s'])}{used} after its newest record"
     if "kept" in said:
         return "still running when the run file was written: what came after that is missing"
     return f"still running when the run file was written{since}: what came after that is missing{_estimated(said)}"
@@ -84,14 +81,10 @@ def _range_in_domain(said: Mapping[str, Any]) -> str:
     return f"“{said['subject']}”{where}"
 
 
-def _window_steps_missing(said: Mapping[str, Any]) -> str:
-    what = "the program did not call profkit.step()"
+def _step(said: Mapping[str, Any]) -> str:
     if said["subject"]:
-        what = f"no NVTX range {_range_in_domain(said)} (--step-range) began"
-    return (
-        f"the window never opened: {what} often enough; the first {said['steps']:step was|steps were} not "
-        "over (--wait, --warmup); no functions are in this run"
-    )
+        return f"no NVTX range {_range_in_domain(said)} (--step-range) began"
+    return "the program did not call profkit.step()"
 
 
 def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
@@ -107,19 +100,33 @@ def _threads_in_one_stack(said: Mapping[str, Any]) -> str:
     )
 
 
-class _Said(dict[str, Any]):
-    """A notice's numbers, and the phrases that combine several of them."""
+class Phrase(NamedTuple):
+    """What combines several numbers, which it names with their units; ``?`` marks one that may be absent."""
 
-    def __missing__(self, phrase: str) -> str:
-        return PHRASES[phrase](self)
+    says: Callable[[Mapping[str, Any]], str]
+    numbers: Mapping[str, str]
 
 
-#: Phrases that combine several numbers.
-PHRASES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
-    "after": _after_record,
-    "exactly_after": lambda said: _after_record(said, exact=True),
-    "range": _range_in_domain,
-    "listed": lambda said: _listed(said["ranks"], said["missing"]),
+#: `lost_s`: time from a process's newest record to its end, the longest of all processes. `cpu_s`: their CPU
+#: time in that period. `estimated`: processes whose open calls have estimated times. `kept`: processes of which
+#: nothing is missing.
+_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?", "kept": "count?"}
+_DOMAIN = {"domain": "?"}  # empty for the default domain, absent for any
+
+PHRASES: Mapping[str, Phrase] = {
+    "after": Phrase(_after_record, _UNRECORDED),
+    "exactly_after": Phrase(lambda said: _after_record(said, exact=True), _UNRECORDED),
+    "running": Phrase(_process_running, _UNRECORDED),
+    "own_cprofile": Phrase(_own_cprofile, {"times": "count", "begin_s": "s", "end_s": "s?"}),
+    "one_stack": Phrase(_threads_in_one_stack, {"python": "python"}),
+    "range": Phrase(_range_in_domain, _DOMAIN),
+    "step": Phrase(_step, _DOMAIN),
+    "listed": Phrase(
+        lambda said: _listed(said["ranks"], said["missing"]), {"ranks": "ids", "missing": "count"}
+    ),
+    "some": Phrase(
+        lambda said: "some" if said.get("functions", 1) else "all of them", {"functions": "count?"}
+    ),
 }
 _COMPILER = "install a C compiler, then profkit again"
 _NO_NOISE = (
@@ -127,9 +134,11 @@ _NO_NOISE = (
     "--repeat"
 )
 
-#: Templates or functions by code; of several templates, the first one whose names are all known is used.
-#: Names in braces are ``subject`` and the notice's numbers, spelled with their unit; functions get the same.
-SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], str]] = {
+#: Templates by code; of several, the first one whose names are all known is used. Names in braces are ``subject``,
+#: phrases, and the notice's numbers with their unit, or with a noun if they count something. A code never changes
+#: its meaning; a new meaning gets a new code.
+SENTENCES: Mapping[str, str | tuple[str, ...]] = {
+    # From a run file that was written when warnings were sentences.
     "text": "{subject}",
     "agent-failed": "profkit's agent failed, so the record may be incomplete: {subject}",
     "not-cpython": "functions are not profiled: this is {subject}, and profkit profiles CPython",
@@ -141,9 +150,8 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "calls are not counted, and times of functions are sampled: this is a free-threaded build of Python {python}"
     ),
     "snapshots-not-written": "some snapshots could not be written ({subject}); a later record has their data",
-    "tables-full": lambda said: (
-        "there was no room for its functions in the spool directory (a full disk, or `ulimit -f`): "
-        f"{'some' if said.get('functions', 1) else 'all of them'} are missing"
+    "tables-full": (
+        "there was no room for its functions in the spool directory (a full disk, or `ulimit -f`): {some} are missing"
     ),
     "no-samples": "every call was traced, at any overhead: stacks of this Python cannot be sampled here",
     "tracer-missing": (
@@ -161,7 +169,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "recorded from then on (up to Python 3.11, only in that thread)"
     ),
     "waiting-sampled": (
-        "waiting was sampled about {rate} times a second, not traced: that of a Python function and of the C "
+        "waiting was sampled about {rate:Hz} times a second, not traced: that of a Python function and of the C "
         "functions it calls is divided among them by their time"
     ),
     "waiting-sampling-failed": "sampling of waiting ended early ({subject}): waiting after that is missing",
@@ -180,24 +188,25 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "torch-emit-nvtx": (
         "torch.autograd.profiler.emit_nvtx did nothing (--nvtx-shim): ranges of operators need a PyTorch with CUDA"
     ),
-    "own-cprofile": _own_cprofile,
+    "own-cprofile": "{own_cprofile}",
     "killed-by-signal": "killed by {subject}; {exactly_after}",
     "exited-unrecorded": (
-        "ended with exit code {status}, and without a last record, as when C code ends a process; {exactly_after}"
+        "ended with exit code {status:count}, and without a last record, as when C code ends a process; "
+        "{exactly_after}"
     ),
     "last-record-failed": "its last record could not be written ({subject}); {exactly_after}",
     "replaced-unrecorded": "another program replaced it (exec) from outside Python; {after}",
     "worker-unrecorded": "worker ended without a last record, as when multiprocessing.Pool ends its workers; {after}",
     "ended-unrecorded": "ended without a last record, for an unknown reason; {after}",
     "end-unknown": "left no last record, and whether it still runs cannot be seen from here; {after}",
-    "process-running": _process_running,
+    "process-running": "{running}",
     "process-unrecorded": (
         "its functions are not in this run: its records could not be written ({subject})",
         "its functions are not in this run: it was profiled, but wrote no record",
     ),
-    "threads-in-one-stack": _threads_in_one_stack,
+    "threads-in-one-stack": "{one_stack}",
     "capture-running": (
-        "still running: {so_far_s} so far; this run is what its processes have done until now",
+        "still running: {so_far_s:s} so far; this run is what its processes have done until now",
         "profkit capture still runs: this run is what the processes have written until now",
     ),
     "capture-unfinished": (
@@ -211,18 +220,21 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "or as another user, or it ended while Python started"
     ),
     "windows-captured": (
-        "captured in {windows:window|windows}: {captured_s} of {whole_s}; functions, NVTX ranges, counters "
+        "captured in {windows:window|windows}: {captured_s:s} of {whole_s:s}; functions, NVTX ranges, counters "
         "and the wall time cover only that"
     ),
     "window-not-reached": (
-        "the window never opened: it should have opened after {delay_s} (--delay), but the command ended "
-        "after {whole_s}; no functions are in this run"
+        "the window never opened: it should have opened after {delay_s:s} (--delay), but the command ended "
+        "after {whole_s:s}; no functions are in this run"
     ),
     "window-range-missing": (
         "the window never opened: no NVTX range {range} began (--capture-range); no functions are in this run. "
         "Compare the name with those under NVTX ranges, and leave @DOMAIN out if in doubt"
     ),
-    "window-steps-missing": _window_steps_missing,
+    "window-steps-missing": (
+        "the window never opened: {step} often enough; the first {steps:step was|steps were} not over "
+        "(--wait, --warmup); no functions are in this run"
+    ),
     "window-not-started": (
         "the window never opened: the program should have opened it (--start-paused), but called neither "
         "profkit.start() nor profkit.window(); no functions are in this run. Check that profkit is installed "
@@ -238,13 +250,13 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "counted from 0"
     ),
     "counters-only": "functions were not captured (--counters-only): this run has only kernel counters",
-    "record-unreadable": "record {subject} cannot be read ({problem}) and is left out",
+    "record-unreadable": "record {subject:file} cannot be read ({problem}) and is left out",
     "rank-missing": (
-        "{missing:rank|ranks} of {size} left no record ({listed}); for ranks on other hosts, start profkit in each "
-        "rank (mpirun … profkit capture -- python …) and join the files with profkit merge"
+        "{missing:rank|ranks} of {size:count} left no record ({listed}); for ranks on other hosts, start profkit in "
+        "each rank (mpirun … profkit capture -- python …) and join the files with profkit merge"
     ),
     "ranks-of-steps": (
-        "the ranks of {steps} Slurm steps are in this run as if they were one job: capture each step "
+        "the ranks of {steps:count} Slurm steps are in this run as if they were one job: capture each step "
         "separately"
     ),
     "nvtx-missing": (
@@ -252,15 +264,15 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "compiler, then profkit again"
     ),
     "nvtx-other-tool": (
-        "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject}): they are not in this run; "
+        "another tool receives the NVTX ranges (NVTX_INJECTION64_PATH is {subject:path}): they are not in this run; "
         "unset the variable to record them"
     ),
     "nvtx-disabled": (
         "NVTX_DISABLE is set (to {subject}): annotate and push_range of the nvtx package do nothing; unset it to "
         "record their ranges"
     ),
-    "nvtx-file-unreadable": "the NVTX ranges in {subject} are left out ({problem})",
-    "nvtx-file-cut": "only the first {read} of NVTX events were read",
+    "nvtx-file-unreadable": "the NVTX ranges in {subject:file} are left out ({problem})",
+    "nvtx-file-cut": "only the first {read:bytes} of NVTX events were read",
     "nvtx-events-lost": (
         "{events:NVTX event was|NVTX events were} lost: the disk was full, or the limit per process was reached "
         "(1 GiB; PROFKIT_NVTX_BYTES sets another)"
@@ -274,14 +286,14 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "the file with the names of the NVTX ranges cannot be read ({subject}): the names are lost",
         "the file with the names of the NVTX ranges is damaged: the names are lost",
     ),
-    "nvtx-names-damaged": "{blocks:block|blocks} of damaged NVTX range names in {subject}: names are lost",
+    "nvtx-names-damaged": "{blocks:block|blocks} of damaged NVTX range names in {subject:file}: names are lost",
     "samples-unreadable": "the sampler's data cannot be read ({subject}) and is left out",
     "samples-not-saved": (
         "the sampler's data could not be saved at the end ({subject}): counters of the last seconds, or "
         "all of them, are missing"
     ),
     "attached": (
-        "taken from a running program: this run covers {seconds}, which is its wall time; what the program "
+        "taken from a running program: this run covers {seconds:s}, which is its wall time; what the program "
         "did before and after is not in it"
     ),
     "attach-not-python": "it is not a Python program: counters only",
@@ -293,20 +305,20 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "functions were not traced: the main thread of the process ran no Python code in that time"
     ),
     "attach-sampled": (
-        "functions were sampled by py-spy, {rate} times a second, which took {share} of a CPU",
-        "functions were sampled by py-spy, {rate} times a second",
+        "functions were sampled by py-spy, {rate:Hz} times a second, which took {share:share} of a CPU",
+        "functions were sampled by py-spy, {rate:Hz} times a second",
     ),
     "attach-samples-lost": (
-        "up to {share} of the samples failed, since functions returned while their stacks were read: those "
+        "up to {share:share} of the samples failed, since functions returned while their stacks were read: those "
         "with many calls are under-represented"
     ),
     "attach-no-sampler": (
         "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
     ),
     "attach-not-sampled": "functions were not sampled (py-spy: {subject}): counters only",
-    "attach-begins": "records for {seconds}; what the program did before is not recorded",
+    "attach-begins": "records for {seconds:s}; what the program did before is not recorded",
     "attach-samples": (
-        "functions are sampled by py-spy, about {rate} times a second: this shows their shares of the time, "
+        "functions are sampled by py-spy, about {rate:Hz} times a second: this shows their shares of the time, "
         "but not how often they are called or what they wait for; Python 3.14 and newer can be traced"
     ),
     "attach-counters-only": "only kernel counters are recorded, no functions",
@@ -316,16 +328,16 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "sampler-no-schedstat": "this kernel does not report how long threads queued for a CPU (schedstat)",
     "sampler-no-pressure": "this kernel does not report CPU pressure (PSI)",
     "samples-thinned": "many threads, or a long run: every second sample was dropped {times:time|times}",
-    "processes-not-listed": "{processes:short process is|short processes are} not listed ({cpu_s} of CPU)",
+    "processes-not-listed": "{processes:short process is|short processes are} not listed ({cpu_s:s} of CPU)",
     "threads-not-followed": "{threads:thread was|threads were} not followed: too many at once",
-    "cpu-unseen": "{cpu_s} of CPU time was used by processes too short to be seen, or while processes ended",
+    "cpu-unseen": "{cpu_s:s} of CPU time was used by processes too short to be seen, or while processes ended",
     "gpu-package-missing": "GPUs were not sampled: install profkit with its extra `gpu` (nvidia-ml-py)",
     "gpu-not-sampled": "GPUs were not sampled: NVML reports {subject}",
     "gpu-sampling-stopped": "GPUs were sampled until NVML reported {subject}",
-    "file-skipped": ("{subject}: {problem} ({hint})", "{subject}: {problem}"),
+    "file-skipped": ("{subject:file}: {problem} ({hint})", "{subject:file}: {problem}"),
     "ranks-on-hosts": "ranks ran on {hosts:host|hosts}: the machine's counters are those of the first rank's host",
     "rank-file-missing": (
-        "no file for {missing:rank|ranks} of {size} ({listed}); merge the files of all ranks"
+        "no file for {missing:rank|ranks} of {size:count} ({listed}); merge the files of all ranks"
     ),
     "sampled-profile": (
         "written by a sampling profiler: counts are samples, not calls, and times are samples × sampling "
@@ -334,7 +346,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
     "foreign-samples": (
         (
             "stacks ({subject}): calls and waiting of functions are not known; the file does not give the "
-            "sampling rate: seconds assume {assumed} samples a second, shares are right in any case"
+            "sampling rate: seconds assume {assumed:Hz} samples a second, shares are right in any case"
         ),
         "stacks ({subject}): calls and waiting of functions are not known",
     ),
@@ -366,15 +378,15 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "compared"
     ),
     "python-differs": (
-        "Python {baseline} against {candidate}: library functions differ, and comprehensions are folded into their "
-        "callers"
+        "Python {baseline:python} against {candidate:python}: library functions differ, and comprehensions are "
+        "folded into their callers"
     ),
-    "cpu-model-differs": "CPU model {baseline} against {candidate}",
-    "host-differs": "host {baseline} against {candidate}",
-    "cpus-differ": "{baseline} available CPUs against {candidate}",
+    "cpu-model-differs": "CPU model {baseline:label} against {candidate:label}",
+    "host-differs": "host {baseline:host} against {candidate:host}",
+    "cpus-differ": "{baseline:CPUs} available CPUs against {candidate:CPUs}",
     "command-differs": "command “{baseline}” against “{candidate}”",
-    "process-count-differs": "{baseline:process|processes} against {candidate}",
-    "calls-differ": "the candidate makes {calls} the baseline's calls where the time is spent",
+    "process-count-differs": "{baseline:process|processes} against {candidate:count}",
+    "calls-differ": "the candidate makes {calls:factor} the baseline's calls where the time is spent",
     "functions-folded": (
         "{functions:function is|functions are} compared as part of the callers: a capture stopped counting "
         "such calls, which exceeded its overhead budget"
@@ -383,36 +395,77 @@ SENTENCES: Mapping[str, str | tuple[str, ...] | Callable[[Mapping[str, Any]], st
         "{functions:native function is|native functions are} compared as part of the callers: sampled stacks "
         "may not show them"
     ),
-    "functions-of-one-side": "{self_time} of the {subject}'s self time is in functions that only it has",
+    "functions-of-one-side": "{self_time:share} of the {subject}'s self time is in functions that only it has",
     "single-run": (f"the {{subject}} is one run, {_NO_NOISE}", f"each side is one run, {_NO_NOISE}"),
 }
 
 
-def names_of(template: str) -> set[str]:
-    """Return the names in braces."""
-    return {name for _, name, _, _ in Formatter().parse(template) if name}
+class _Sentence(Formatter):
+    def get_value(self, name: int | str, _: Any, said: Mapping[str, Any]) -> Any:
+        return PHRASES[str(name)].says(said) if name in PHRASES else said[str(name)]
+
+    def format_field(self, value: Any, unit: str) -> str:
+        one, sign, many = unit.partition("|")
+        return units.counted(value, one, many) if sign else _UNITS[unit][1](value)
+
+
+@cache
+def names_of(template: str) -> Mapping[str, str]:
+    """Return the names in braces, those of phrases replaced by what they name, with their units."""
+    found: dict[str, str] = {}
+    for _, name, unit, _ in Formatter().parse(template):
+        if name and name in PHRASES:
+            found.update(PHRASES[name].numbers)
+        elif name:
+            found[name] = "count" if unit and "|" in unit else unit or ""
+    return found
+
+
+def _templates(code: str) -> tuple[str, ...]:
+    found = SENTENCES[code]
+    return (found,) if isinstance(found, str) else found
+
+
+def units_of(code: str) -> dict[str, str]:
+    """Return the units of a notice's subject and numbers; ``?`` marks a number that may be absent."""
+    several = [names_of(template) for template in _templates(code)]
+    found = {name: unit for names in several for name, unit in names.items()}
+    always = {"subject", *set.intersection(*map(set, several))}
+    return {name: unit if name in always else f"{unit}?" for name, unit in {**found, **WHERE}.items()}
+
+
+def is_complete(notice: Notice) -> bool:
+    """Return whether the code is known, and each required number is present and of its unit's type."""
+    values = {**notice.numbers, "subject": notice.subject}
+    return notice.code in SENTENCES and all(
+        _has(values, name, unit) for name, unit in units_of(notice.code).items()
+    )
+
+
+def _has(values: Mapping[str, Any], name: str, unit: str) -> bool:
+    if name not in values:
+        return unit.endswith("?")
+    value = values[name]
+    if isinstance(value, tuple) and not all(isinstance(item, int) for item in value):
+        return False
+    return isinstance(value, _UNITS[unit.rstrip("?")][0])
 
 
 def notice_text(notice: Notice) -> str:
     """Return a notice as one sentence without a full stop; codes of later versions are spelled out."""
     numbers = notice.numbers
-    sentence = SENTENCES.get(notice.code) if notice.is_complete else None
-    if sentence is None:
+    if not is_complete(notice):
         figures = ", ".join(f"{name} {value}" for name, value in numbers.items())
         return ": ".join(part for part in (notice.code, notice.subject, figures) if part)
-    said: dict[str, Any] = {"subject": notice.subject, "pids": numbers.get("pids", ())}
-    for name, unit in CODES[notice.code].numbers.items():
-        if name in numbers:
-            said[name] = _SPELLED[unit.rstrip("?")](numbers[name])
-    if isinstance(sentence, tuple):
-        known = {name for name in said if name != "subject" or notice.subject}
-        always = set.intersection(*map(names_of, sentence))
-        sentence = next((one for one in sentence if names_of(one) - always <= known), sentence[-1])
-    return _where(numbers) + (sentence(said) if callable(sentence) else sentence.format_map(_Said(said)))
+    said = {"pids": (), **numbers, "subject": notice.subject}
+    templates = _templates(notice.code)
+    known = {*numbers, *(["subject"] if notice.subject else [])}
+    always = set.intersection(*(set(names_of(one)) for one in templates))
+    template = next((one for one in templates if names_of(one).keys() - always <= known), templates[-1])
+    return _where(numbers) + _Sentence().vformat(template, (), said)
 
 
 def notice_texts(notices: Iterable[Notice]) -> list[str]:
-    """Return each notice as one sentence for a document."""
     return [clean(notice_text(notice)) for notice in notices]
 
 

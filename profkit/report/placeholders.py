@@ -23,8 +23,6 @@ PLACEHOLDER = re.compile(
 
 
 class Placeholders:
-    """Assign the placeholders of one report."""
-
     def __init__(self) -> None:
         self._given: dict[str, dict[Hashable, int]] = {}
         self._next: dict[str, int] = {}
@@ -32,21 +30,25 @@ class Placeholders:
     def of(self, kind: str, value: Hashable, length: int | None = None) -> str:
         """Return a value's placeholder, equal for equal values of a `kind`; `length` is in characters."""
         label = kind if length is None else f"{kind} {length}"
-        suffix = self._suffix(label, value)
-        return f"<{label} {suffix}>" if suffix else f"<{label}>"
+        number = self._number(label, value)
+        return f"<{label} {letters(number)}>" if number else f"<{label}>"
 
     def secret(self, value: Hashable) -> str:
         """Return the placeholder of a secret; a placeholder is returned unchanged."""
         if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
             return value
-        suffix = self._suffix(MASK, value)
-        return f"{MASK}-{suffix}" if suffix else MASK
+        number = self._number(MASK, value)
+        return f"{MASK}-{letters(number)}" if number else MASK
+
+    def pseudonym(self, kind: str, name: str) -> str:
+        """Return the pseudonym of a ``host`` or ``job``: ``host-a``; a pseudonym is returned unchanged."""
+        return name if PLACEHOLDER.fullmatch(name) else f"{kind}-{letters(self._number(kind, name))}"
 
     def keep(self, text: str) -> None:
         """Reserve the placeholders that `text` contains from an earlier masking."""
         for found in PLACEHOLDER.finditer(text):
             shown = found.group()
-            if shown.startswith(MASK):
+            if not shown.startswith("<"):
                 label, _, suffix = shown.partition("-")
             else:
                 inner = shown.strip("<>")
@@ -55,13 +57,13 @@ class Placeholders:
                     label, suffix = inner, ""
             self._next[label] = max(self._next.get(label, 0), number_of(suffix) + 1)
 
-    def _suffix(self, label: str, value: Hashable) -> str:
+    def _number(self, label: str, value: Hashable) -> int:
         given = self._given.setdefault(label, {})
         number = given.get(value)
         if number is None:
             number = given[value] = self._next.get(label, 0)
             self._next[label] = number + 1
-        return letters(number) if number else ""
+        return number
 
 
 def number_of(suffix: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 #: Placeholder of a user's name and of a home.
 HOME = "~"
@@ -17,13 +17,20 @@ _MOST_LENGTH = 4096
 _MOST_LENGTHS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class _Private:
+#: What may be before and behind a private text. A text that is distinct may begin inside of a word; others, which may
+#: be common words (a host called ``train``), stand alone; users also stand in paths, addresses and assignments.
+_DISTINCT = ((re.compile(""), re.compile(r"(?![^\W_])")),)
+_WORD = ((re.compile(r"(?<![\w./-])"), re.compile(r"(?![\w/-]|\.\w)")),)
+_USER = (*_WORD, (re.compile(r"(?<=[\\/_=:@])"), re.compile(r"(?=[\\/@:'\"\s])|\Z")))
+
+
+class _Private(NamedTuple):
     #: Empty for a secret.
     shown: str
-    #: Found only as a separate word, since it may be a common word: a host called ``train``.
-    word: bool
-    user: bool
+    around: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+
+    def stands(self, text: str, begin: int, end: int) -> bool:
+        return any(before.match(text, begin) and after.match(text, end) for before, after in self.around)
 
 
 class PrivateTexts:
@@ -36,16 +43,16 @@ class PrivateTexts:
 
     def add_secret(self, text: str) -> None:
         """Add a secret, without signs at its ends."""
-        self._add(_ENDS.sub("", text), _Private("", False, False))
+        self._add(_ENDS.sub("", text), _Private("", _DISTINCT))
 
     def add_host(self, name: str, shown: str) -> None:
         """Add a host; names like ``gpu-node17`` are also found inside file names."""
         distinct = re.search(r"[\d.-]", name) is not None or len(name) >= 10
-        self._add(name, _Private(shown, not distinct, False))
+        self._add(name, _Private(shown, _DISTINCT if distinct else _WORD))
 
     def add_user(self, name: str) -> None:
         """Add a user's name, found in paths and as a word."""
-        self._add(name, _Private(HOME, True, True))
+        self._add(name, _Private(HOME, _USER))
 
     def _add(self, text: str, private: _Private) -> None:
         first = _ROW.match(text)
@@ -76,30 +83,10 @@ class PrivateTexts:
             for length in self._lengths.get(row.group(), ()):
                 end = begin + length
                 private = self._known.get(text[begin:end]) if end <= len(text) else None
-                if private is not None and (users or not private.user) and _stands(text, begin, end, private):
+                if private is None or (private.around is _USER and not users):
+                    continue
+                if private.stands(text, begin, end):
                     parts += (text[done:begin], private.shown or self._secret(text[begin:end]))
                     done = end
                     break
         return "".join((*parts, text[done:])) if parts else text
-
-
-def _stands(text: str, begin: int, end: int, private: _Private) -> bool:
-    """Return whether a private text stands alone there, not as part of a word."""
-    before, after, behind = (
-        text[begin - 1 : begin] if begin else "",
-        text[end : end + 1],
-        text[end + 1 : end + 2],
-    )
-    if not private.word:
-        return not after.isalnum()
-    if (
-        private.user
-        and before in tuple("\\/_=:@")
-        and (after in tuple("\\/@:'\"") or not after or after.isspace())
-    ):
-        return True
-    word_before = before in tuple("_./-") or before.isalnum()
-    word_after = (
-        after in tuple("_/-") or after.isalnum() or (after == "." and (behind.isalnum() or behind == "_"))
-    )
-    return not (word_before and before) and not (word_after and after)

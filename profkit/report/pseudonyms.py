@@ -97,11 +97,9 @@ class Pseudonyms:
         )
 
     def are_public(self, text: str) -> bool:
-        """Return whether every word of a name may be shown."""
         return all(self.is_public(word) for word in _WORD.findall(text))
 
     def masked(self, text: str) -> str:
-        """Return a name with pseudonyms for its non-public words."""
         return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
 
     def _of(self, word: str) -> str:

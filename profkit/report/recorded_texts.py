@@ -33,7 +33,6 @@ def assigned(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def host_names(run: Run) -> Iterator[str]:
-    """Yield the host names of a run's machines."""
     hosts = (run.host, *(process.host for process in run.processes))
     yield from (host.name for host in hosts if host is not None)
     yield from run.machines

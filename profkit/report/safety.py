@@ -18,25 +18,20 @@ from profkit.compare.setting_differences import Setting
 from profkit.measure.line_times import SeenLine
 from profkit.model import PROJECT, SITE, STDLIB, FunctionKey, Notice, Profile, Ranges, Roots, Run, Thread
 from profkit.model.arrays import Index
-from profkit.model.notices import CODES, WHERE
+from profkit.model.notices import WHERE
 from profkit.model.range_calls import RangeCalls
-from profkit.report.declared import FORMS, Kind, declared
+from profkit.report.declared import HASH, PYTHON, Kind, declared
 from profkit.report.known_words import is_said
+from profkit.report.notices import SENTENCES, units_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
-from profkit.report.text_mask import ROOT_NAMES, Owner, TextMask, is_absolute
-from profkit.verdict.types import Advice, Checked, Diff, Evidence
-
-__all__ = ["Masker", "Owner"]
+from profkit.report.text_mask import ROOT_NAMES, TextMask, is_absolute
+from profkit.verdict.types import Advice, Diff, Evidence
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
 _Table = tuple[tuple[str, ...], dict[str, Index]]
 
-#: Notices whose subject is a file.
-_FILE_SUBJECTS = frozenset(
-    ("record-unreadable", "nvtx-file-unreadable", "nvtx-names-damaged", "file-skipped")
-)
 #: Advice whose words are profkit's own.
 _OWN_ADVICE = frozenset(
     ("list-processes", "look-at-quota", "lscpu", "show-workers", "show-waiting", "verify")
@@ -53,7 +48,6 @@ class Masker(TextMask):
     _roots = Roots()
 
     def diff(self, diff: Diff) -> Diff:
-        """Mask a comparison."""
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
         masked = self.value(diff)
         return replace(
@@ -108,8 +102,8 @@ class Masker(TextMask):
         kind = declared(owner, field)
         if not text or kind is Kind.OWN:
             return text
-        if kind is Kind.FORM:
-            return self.formed(text, FORMS[f"{owner}.{field}"])
+        if isinstance(kind, re.Pattern):
+            return self.formed(text, kind)
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
             shown = name if name in THREAD_VARIABLES else self.hidden(name)
@@ -131,14 +125,10 @@ class Masker(TextMask):
         for key, item in value.items():
             # Keys of results are identifiers of readings.
             name = key if kind is Kind.NAME else self._string(str(key), owner, field)
-            if (field, key) == ("job", "id") and isinstance(item, str):
-                found[name] = self._job(item)
-            elif (field, key) == ("git", "revision") and isinstance(item, str):
-                found[name] = self.formed(item, FORMS["git.revision"])
-            elif (owner, key) == ("Evidence", "variable") and isinstance(item, str):
-                found[name] = self._string(item, "Pool", "variable")
-            elif owner == "Evidence" and isinstance(item, str) and key.partition("-")[0] in ("name", "group"):
-                found[name] = self._string(item, "Neighbour", key.partition("-")[0])
+            # A key ends in a number where there are several of it.
+            member = str(key).partition("-")[0]
+            if isinstance(item, str) and declared(field, member) is not Kind.UNDECLARED:
+                found[name] = self._string(item, field, member)
             else:
                 # Forms apply to a mapping's keys; its string values are undeclared, so they are hidden.
                 found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
@@ -153,17 +143,13 @@ class Masker(TextMask):
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask a notice's texts; of unknown notices also the code and the names of numbers."""
-        known = notice.code in CODES
-        names = {*CODES[notice.code].numbers, *WHERE} if known else set()
-        subject = notice.subject
-        if notice.code in _FILE_SUBJECTS:
-            subject = self.user_file(subject)
-        elif notice.code == "nvtx-other-tool":
-            subject = self._commands.path(subject) if subject else subject
-        else:
-            subject = self.message(subject)
+        known = notice.code in SENTENCES
+        units = units_of(notice.code) if known else WHERE
+        subject = self._said(notice.subject, units.get("subject", ""))
         numbers = {
-            name if name in names else self._number_name(name): self._number(notice.code, name, value)
+            name if known and name in units else self._number_name(name): self._said(
+                value, units.get(name, "")
+            )
             for name, value in notice.numbers.items()
         }
         if known or all(is_said(part) for part in notice.code.split("-")):
@@ -173,18 +159,20 @@ class Masker(TextMask):
     def _number_name(self, name: str) -> str:
         return name if all(is_said(part) for part in name.split("_")) else self.hidden(name)
 
-    def _number(self, code: str, name: str, value: Any) -> Any:
+    def _said(self, value: Any, unit: str) -> Any:
+        """Mask a text of a notice by its unit."""
         if isinstance(value, tuple):
-            return tuple(self._number(code, name, item) for item in value)
-        if not isinstance(value, str):
+            return tuple(self._said(item, unit) for item in value)
+        if not isinstance(value, str) or not value:
             return value
-        if name == "file":
-            return self.user_file(value)
-        if code == "host-differs":
-            return self.host(value)
-        if code in ("python-differs", "threads-in-one-stack"):
-            return self._string(value, "Process", "python")
-        return self.label(value) if code == "cpu-model-differs" else self.message(value)
+        masks: Mapping[str, Callable[[str], str]] = {
+            "file": self.user_file,
+            "path": self._commands.path,
+            "host": self.host,
+            "python": lambda version: self.formed(version, PYTHON),
+            "label": self.label,
+        }
+        return masks.get(unit.rstrip("?"), self.message)(value)
 
     def _setting(self, setting: Setting) -> Setting:
         def masked(value: str) -> str:
@@ -198,7 +186,7 @@ class Masker(TextMask):
                 return ", ".join(map(self._pool_size, value.split(", ")))
             if setting.kind == "machine":
                 return self.host(value) if setting.name == "host" else self.label(value)
-            form = _REVISION if setting.kind == "source" else FORMS["Process.python"]
+            form = _REVISION if setting.kind == "source" else PYTHON
             return self.formed(value, form)
 
         return Setting(
@@ -235,9 +223,6 @@ class Masker(TextMask):
             argv = (*advice.argv[:-1], self.key_path(advice.argv[-1]))
         return cast(Advice, replace(self._record(advice, ("argv",)), argv=argv))
 
-    def _checked(self, checked: Checked) -> Checked:
-        return replace(checked, value=self.name(checked.value)) if isinstance(checked.value, str) else checked
-
     def _strings_of(self, table: Ranges | RangeCalls) -> Ranges | RangeCalls:
         """Mask the names of ranges; strings that no row uses become empty."""
         used = np.zeros(len(table.strings), np.bool_)
@@ -265,13 +250,12 @@ class Masker(TextMask):
     def _masked_table(self, profiles: list[Profile], roots: Roots) -> _Table:
         strings = profiles[0].strings
         among = suspects(strings)
-        form = FORMS["Profile.source_hash"]
         # By columns of one kind: a function that takes all their strings and returns the mask of one.
         ways: Mapping[tuple[str, ...], Callable[[list[str]], Callable[[str], str]]] = {
             ("file",): lambda _: lambda text: self.file(text, roots, among),
             ("name", "qualname"): lambda names: self.name_mask(names, users=False),
             ("module",): lambda _: lambda text: self.module(text, among),
-            ("source_hash",): lambda _: lambda text: self.formed(text, form),
+            ("source_hash",): lambda _: lambda text: self.formed(text, HASH),
         }
         texts = [""] * len(strings)
         owned = np.zeros(len(strings), np.bool_)
@@ -349,7 +333,6 @@ class Masker(TextMask):
         Setting: _setting,
         Evidence: _evidence,
         Advice: _advice,
-        Checked: _checked,
         Ranges: _strings_of,
         RangeCalls: _strings_of,
     }

@@ -24,13 +24,11 @@ class SecretRule(NamedTuple):
     group: str | int
 
     def may_be_in(self, lower: str) -> bool:
-        """Return whether a lower-case text contains one of the needed pieces."""
         return any(piece in lower for piece in self.needs)
 
 
 @cache
 def rules() -> tuple[SecretRule, ...]:
-    """Return all forms, in the order of the data."""
     found = []
     for name, needs, expression in (line.split(maxsplit=2) for line in asset_lines("secret-rules.txt")):
         pattern = re.compile(expression)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from profkit.capture.agent.settings import THREAD_VARIABLES
 from profkit.identity.rooted_paths import normalise, rooted
@@ -13,7 +12,7 @@ from profkit.model import GENERATED, PROJECT, SITE, STDLIB, Roots, Run
 from profkit.report.command_mask import HOST_OPTION, CommandMask, is_number, kind_of
 from profkit.report.known_words import is_known, is_said, is_standard_module, suffix_of
 from profkit.report.name_parts import masked_parts, may_hold_parts
-from profkit.report.placeholders import PLACEHOLDER, Placeholders, letters, number_of
+from profkit.report.placeholders import PLACEHOLDER, Placeholders
 from profkit.report.private_texts import HOME, PrivateTexts
 from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.recorded_texts import (
@@ -46,8 +45,6 @@ _IPV4 = re.compile(r"(?<![\w.])(?!127\.|0\.0\.0\.0)\d{1,3}(?:\.\d{1,3}){3}(?![\w
 #: A host before a path, as on Windows or with an automounter.
 _HOST_OF_PATH = re.compile(r"(?:^|(?<=[\s'\"]))(?:\\\\|//|/net/)(?P<host>[A-Za-z][\w.-]*)[\\/]", re.MULTILINE)
 _LOCAL = frozenset(("localhost", "localhost.localdomain", "127.0.0.1", "0.0.0.0", "::1"))
-_HOST_PSEUDONYM = re.compile(r"host-[a-z]{1,4}")
-_JOB_PSEUDONYM = re.compile(r"job-[a-z]{1,4}")
 ROOT_NAMES = {STDLIB: "<stdlib>", SITE: "<site>", PROJECT: "<project>"}
 #: An absolute path in a name: below a usual system directory, or on a Windows drive.
 _PATH_IN_NAME = re.compile(
@@ -80,38 +77,29 @@ _PLAIN_NAME = re.compile(r"-{0,2}[A-Za-z][\w-]{0,60}")
 _ASSIGNED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]{0,60})(?P<sign>[=:])(?P<value>.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Whose machine makes the report; empty where not known."""
-
-    home: str = ""
-    user: str = ""
-    host: str = ""
-
-
 class TextMask:
     """Mask the texts of one report; use one per report, so that equal texts get equal pseudonyms.
 
-    Hosts, homes and commands of `runs` (baseline's first) and of `owner` are masked in every text. A `posted`
-    report names no other programs of the machine; `pseudonyms` replace names of the program.
+    Hosts, homes and commands of `runs` (baseline's first) are masked in every text, and so are `home`, `user` and
+    `host` of who makes the report. A `posted` report names no other programs of the machine; `pseudonyms` replace
+    names of the program.
     """
 
     def __init__(
         self,
         runs: Iterable[Run] = (),
-        owner: Owner | None = None,
         *,
+        home: str = "",
+        user: str = "",
+        host: str = "",
         posted: bool = False,
         pseudonyms: Pseudonyms | None = None,
     ) -> None:
-        owner = owner or Owner()
         self._posted = posted
         self._pseudonyms = pseudonyms
         self._placeholders = Placeholders()
         self._private = PrivateTexts(self._placeholders.secret)
         self._hosts: dict[str, str] = {}
-        self._host_count = 0
-        self._jobs: dict[str, str] = {}
         self._prefixes: dict[tuple[str, str], str] = {}
         #: Project and working directories: private even if their names are common.
         self._places: dict[str, None] = {}
@@ -129,10 +117,10 @@ class TextMask:
             self._learn_what_is_masked(run)
         for run in gathered:
             self._learn_machines_and_users(run)
-        self._learn_host(owner.host)
-        self._learn_user(owner.user)
+        self._learn_host(host)
+        self._learn_user(user)
         self._home: re.Pattern[str] | None = None
-        home = owner.home.rstrip("/\\")
+        home = home.rstrip("/\\")
         if len(home.lstrip("/\\")) > 1:
             self._home = re.compile(rf"{re.escape(home)}(?![\w.-])")
             self._learn_user(base_name(home))
@@ -168,14 +156,9 @@ class TextMask:
         """Reserve the pseudonyms that the run has from an earlier masking."""
         texts = [word for command in commands_of(run) for word in command[:1000]]
         texts += (*paths_of(run), *users_of(run))
-        self._placeholders.keep("\n".join(text for text in texts if "<" in text or "***" in text))
-        for name in host_names(run):
-            if _HOST_PSEUDONYM.fullmatch(name):
-                self._hosts[name] = name
-                self._host_count = max(self._host_count, number_of(name.rpartition("-")[2]) + 1)
-        identity = str(run.job.get("id") or "")
-        if _JOB_PSEUDONYM.fullmatch(identity):
-            self._jobs[identity] = identity
+        masked = [text for text in texts if "<" in text or "***" in text]
+        names = (*host_names(run), str(run.job.get("id") or ""))
+        self._placeholders.keep("\n".join((*masked, *filter(PLACEHOLDER.fullmatch, names))))
 
     def _learn_machines_and_users(self, run: Run) -> None:
         for name in host_names(run):
@@ -199,10 +182,8 @@ class TextMask:
             return
         numeric = _IPV4.fullmatch(name)
         short = name.partition(".")[0]
-        pseudonym = None if numeric else self._hosts.get(short)
-        if pseudonym is None:
-            pseudonym = f"host-{letters(self._host_count)}"
-            self._host_count += 1
+        known = None if numeric else self._hosts.get(short)
+        pseudonym = known or self._placeholders.pseudonym("host", name)
         self._hosts[name] = pseudonym
         self._private.add_host(name, pseudonym)
         if not numeric and short not in self._hosts:
@@ -293,7 +274,6 @@ class TextMask:
     # Strings ---------------------------------------------------------------------------------------------
 
     def words(self, words: Sequence[str]) -> tuple[str, ...]:
-        """Mask a command line word by word."""
         return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
@@ -418,7 +398,6 @@ class TextMask:
         return f"{self._prefix(root, normalise(file).removesuffix(inside))}/{self.name(inside, among=among)}"
 
     def _prefix(self, root: str, prefix: str) -> str:
-        """Return the placeholder of a root."""
         known = self._prefixes.get((root, prefix))
         if known is None:
             number = 1 + sum(kind == root for kind, _ in self._prefixes)
@@ -477,15 +456,12 @@ class TextMask:
         return ("/" if directory.startswith("/") else "") + self._placeholders.of("dir", directory)
 
     def place(self, directory: str) -> str:
-        """Mask a directory of the machine."""
         return self._commands.directory(normalise(directory).rstrip("/"))
 
     def key_path(self, path: str) -> str:
-        """Mask the path of a `FunctionKey`."""
         return self.key_paths((path,))[path]
 
     def key_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Mask the paths of many `FunctionKey` objects."""
         every = list(dict.fromkeys(paths))
         masked = self.name_mask([path for path in every if not is_absolute(path)])
         return {path: self.outside(path) if is_absolute(path) else masked(path) for path in every}
@@ -495,7 +471,6 @@ class TextMask:
         return self.name(base_name(path))
 
     def host(self, name: str) -> str:
-        """Return the pseudonym of a host."""
         self._learn_host(name)
         return self._hosts.get(name.strip(), name if name.lower() in _LOCAL else "")
 
@@ -535,7 +510,6 @@ class TextMask:
         return text if form.fullmatch(text) else self.hidden(text)
 
     def variable(self, name: str, value: str) -> str:
-        """Mask the value of an environment variable."""
         if name not in THREAD_VARIABLES:
             return self._placeholders.secret(value) if value and not PLACEHOLDER.fullmatch(value) else value
         if " " in value:
@@ -543,16 +517,9 @@ class TextMask:
             return " ".join(self.words(("env", *words))[1:])
         return self._commands.value(value, name)
 
-    def _job(self, identity: str) -> str:
+    def job(self, identity: str) -> str:
         """Return a pseudonym of a job's id, which may contain hosts and users; ranks of a job share it."""
-        known = self._jobs.get(identity)
-        if known is None:
-            taken = set(self._jobs.values())
-            known = next(
-                name for number in range(len(taken) + 1) if (name := f"job-{letters(number)}") not in taken
-            )
-            self._jobs[identity] = known
-        return known
+        return self._placeholders.pseudonym("job", identity)
 
 
 def base_name(path: str) -> str:

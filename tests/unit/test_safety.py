@@ -43,7 +43,7 @@ from profkit.report.declared import Kind, declared
 from profkit.report.doctordoc import DoctorReport
 from profkit.report.pseudonyms import Pseudonyms
 from profkit.report.ranksdoc import RanksReport
-from profkit.report.safety import Masker, Owner
+from profkit.report.safety import Masker
 from profkit.report.scalingdoc import ScalingReport
 from profkit.report.secrets import holds_secret, rules
 from profkit.report.sweepdoc import SweepReport, TuneReport
@@ -240,7 +240,7 @@ def test_labels_are_base_names_that_differ() -> None:
     def labels(a: str, b: str) -> tuple[str, str]:
         diff = build.quiet()
         sides = {"baseline": replace(diff.baseline, label=a), "candidate": replace(diff.candidate, label=b)}
-        masked = Masker(owner=Owner(home="/home/alice", user="alice")).diff(replace(diff, **sides))
+        masked = Masker(home="/home/alice", user="alice").diff(replace(diff, **sides))
         return masked.baseline.label, masked.candidate.label
 
     assert labels("/home/alice/a.prof", "../b.prof") == ("a.prof", "b.prof")
@@ -340,7 +340,7 @@ def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:
 
 
 def test_messages_keep_their_words() -> None:
-    masker = Masker([], Owner(home="/home/ann", user="ann"))
+    masker = Masker(home="/home/ann", user="ann")
     said = "OSError: [Errno 28] No space left on device: '{}/run/x.record' (took 3.5 s)"
     assert masker.message(said.format("/home/ann")) == said.format("~")
     assert masker.message("could not log in as bob: hunter2") == "could not log in as <text 3>: <text 7>"

@@ -90,7 +90,6 @@ def shown_buckets(runs: Iterable[tuple[Sequence[float], float]]) -> list[int]:
 
 
 def bucket_title(bucket: Bucket, account: Account) -> str:
-    """Return a bucket's title in reports."""
     if bucket.name in account.merged[:1]:
         return "running or queued" if _is_alone(account) else "cost per call, or queued"
     if bucket.name == "speed" and account.calls_unknown >= UNKNOWN_CALLS:

@@ -139,7 +139,6 @@ _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | gre
 
 
 def advice_text(advice: Advice) -> str:
-    """Return one line of advice, to paste or to read."""
     words, remark = _line(advice)
     settings = "".join(f"{name}={shlex.quote(value)} " for name, value in advice.env.items())
     command = f"{settings}{shlex.join(words)}{_FILTERS.get(advice.kind, '')}" if words else ""

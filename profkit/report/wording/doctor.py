@@ -65,12 +65,10 @@ _HOW_TO_SET = {
 
 
 def title_of(library: str) -> str:
-    """Return a library's usual name."""
     return LIBRARY_TITLES.get(library) or clean(library)
 
 
 def risk(diagnosis: Diagnosis) -> VerdictBlock:
-    """Return the risk in one line, with its reasons."""
     demand, load = diagnosis.demand, diagnosis.load
     line = _sum(demand) if load is None else _seen(load, demand)
     over = f"{units.factor(demand.factor)} oversubscribed"

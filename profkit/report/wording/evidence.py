@@ -14,8 +14,6 @@ from profkit.verdict.types import Evidence, Value
 
 
 class EvidenceTexts(NamedTuple):
-    """One row of evidence as text."""
-
     signal: str
     baseline: str
     candidate: str
@@ -23,7 +21,6 @@ class EvidenceTexts(NamedTuple):
 
 
 def value_text(unit: str, value: Value) -> str:
-    """Return one value of evidence as text."""
     if value is None:
         return "not set" if unit == "text" else units.UNKNOWN
     if isinstance(value, bool):
@@ -152,7 +149,6 @@ def _who_ran(e: Evidence) -> str:
 
 
 def _words(e: Evidence) -> dict[str, str]:
-    """Return what templates may name."""
     return {
         "subject": clean(e.subject),
         "caller": clean(str(e.numbers.get("caller", ""))),
@@ -245,7 +241,6 @@ def _value(evidence: Evidence, side: int) -> str:
 
 
 def evidence_texts(evidence: Evidence) -> EvidenceTexts:
-    """Return one piece of evidence in words."""
     words, reading = _words(evidence), READINGS[evidence.reading]
     says = reading.format_map(words) if isinstance(reading, str) else reading(evidence)
     unknown_text = evidence.unit == "text" and evidence.baseline is None and evidence.candidate is None

@@ -41,7 +41,6 @@ NOTICEABLE = 1.01
 
 
 def deviation_name(deviation: Deviation) -> str:
-    """Return the function or range that takes longer."""
     if deviation.function is not None:
         return display_name(deviation.function.qualname)
     assert deviation.range is not None
@@ -161,7 +160,6 @@ def _no_straggler(study: RankStudy) -> VerdictBlock:
 
 
 def rank_notes(study: RankStudy) -> list[str]:
-    """Return what a reader must know about the comparison."""
     notes = []
     if not study.measured:
         notes.append(

@@ -56,7 +56,6 @@ def _why(change: Change) -> str:
 
 
 def history_notes(study: History) -> list[str]:
-    """Return what a reader must know about the runs."""
     notes = []
     if study.failed:
         runs = units.counted(study.failed, "run that failed is", "runs that failed are")
@@ -94,7 +93,6 @@ def judged_text(compared: Compared | Change) -> str:
 
 
 def comparisons_verdict(study: Comparisons) -> VerdictBlock:
-    """Return the answer."""
     best, reference = study.rows[study.best], study.rows[study.reference]
     name, of = configuration_text(best.configuration), configuration_text(reference.configuration)
     known = math.isfinite(study.spread)
@@ -130,7 +128,6 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
 
 
 def comparisons_notes(study: Comparisons) -> list[str]:
-    """Return the notes on failed runs."""
     notes = []
     for row in study.rows:
         if row.failed:
@@ -172,7 +169,6 @@ def slowdown_text(study: Scaling, slow: SlowDown) -> str:
 
 
 def scaling_verdict(study: Scaling) -> VerdictBlock:
-    """Return the answer."""
     best = min(study.places, key=lambda place: place.median_s)
     reference = study.places[0]
     if study.slowdowns:

@@ -27,21 +27,18 @@ def label_of(study: Results, cell: Cell) -> str:
 
 
 def figure(study: Results, value: float) -> str:
-    """Return a value of the objective."""
     if study.objective.seconds:
         return units.seconds(value)
     return f"{value:.4g}" if math.isfinite(value) else units.UNKNOWN
 
 
 def interval_text(study: Results, cell: Cell) -> str:
-    """Return the interval of a median, empty if not known."""
     if not math.isfinite(cell.low):
         return ""
     return f"{figure(study, cell.low)} – {figure(study, cell.high)}"
 
 
 def study_verdict(study: Results) -> VerdictBlock:
-    """Return the answer of a sweep."""
     if study.best is None or study.advised is None:
         return _nothing(study)
     best, base, advised = (study.cells[i] for i in (study.best, study.baseline, study.advised))
@@ -118,7 +115,6 @@ def _times(study: Results, ratio: float) -> str:
 
 
 def study_notes(study: Results) -> list[str]:
-    """Return what a reader must know about the runs."""
     notes = []
     disturbed = sum(cell.disturbed for cell in study.cells)
     if disturbed:
@@ -193,7 +189,6 @@ def _about(seconds: float) -> str:
 
 
 def so_far(tried: Tried) -> str:
-    """Return what the runs have shown so far."""
     return f"after {units.counted(len(tried.before_s), 'round')}: {_change(tried)}"
 
 
