@@ -13,16 +13,15 @@ from profkit import __version__
 from profkit.capture import (
     captured_windows,
     counters,
-    dynamic_code,
     endings,
     gathered,
     machines,
     mapped_tables,
     nvtx,
+    program_files,
     record_notices,
     records,
     reserve_files,
-    unseen_functions,
 )
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
@@ -42,7 +41,6 @@ from profkit.capture.record_types import (
     SeenProcess,
     ThreadTable,
 )
-from profkit.capture.size_finder import SizeFinder
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files
 from profkit.capture.tables import ThreadTables
@@ -101,7 +99,7 @@ def pack_spool(
         found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
     sources = sources or Sources()
-    tables, sizes = ThreadTables(sources), SizeFinder(sources)
+    tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [living[record.process] for record in found]
     left = reserve_files.left_ends(spool)
@@ -121,14 +119,13 @@ def pack_spool(
         else:
             whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
         try:
-            packed.append((whole, end, sizes.with_sizes(_process(whole, end, machine_host, tables, cores))))
+            packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = dynamic_code.with_files(
-        tables.sharing_strings([process for _, _, process in packed]), sources
-    )
-    processes = unseen_functions.with_definitions(processes, sources)
+    processes = program_files.with_sizes([process for _, _, process in packed], sources)
+    processes = program_files.with_dynamic_files(processes, tables.strings, sources)
+    processes = program_files.with_definitions(tables.sharing_strings(processes), sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
     unrecorded = reserve_files.unrecorded(spool, reader.files)

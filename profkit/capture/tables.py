@@ -41,7 +41,8 @@ class ThreadTables:
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = sources or Sources()
-        self._strings: dict[str, int] = {"": 0}
+        #: The table of all profiles, which grows with each.
+        self.strings: dict[str, int] = {"": 0}
         self._table: tuple[str, ...] = ()
         #: By import path, which gives files their module names: texts of functions, and modules of files.
         self._known: dict[tuple[str, ...], tuple[dict[_Code, tuple[int, ...]], dict[str, int]]] = {}
@@ -49,8 +50,8 @@ class ThreadTables:
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
 
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
-        """Return processes whose profiles share the one string table, which grew with each of them."""
-        table = tuple(self._strings)
+        """Return processes whose profiles share the one string table as it is now."""
+        table = tuple(self.strings)
 
         def sharing(thread: Thread) -> Thread:
             return replace(thread, profile=replace(thread.profile, strings=table))
@@ -142,7 +143,7 @@ class ThreadTables:
             seen[method] = seconds, int(of.count.sum())
             file, name = map(self._string, mpi_call(method))
             texts[method] = file, name
-        self._table = tuple(self._strings)
+        self._table = tuple(self.strings)
         lines = table.lines
         looked: Floats = np.zeros(len(thread.profile))
         if lines is not None:
@@ -150,7 +151,7 @@ class ThreadTables:
         return with_mpi_calls(thread, seen, looked, texts, self._table)
 
     def _string(self, text: str) -> int:
-        return self._strings.setdefault(text, len(self._strings))
+        return self.strings.setdefault(text, len(self.strings))
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes
@@ -160,8 +161,8 @@ class ThreadTables:
         if len(new):
             texts = itertools.chain.from_iterable(self._texts(record, new))
             self._rows[new] = np.fromiter(texts, np.int32, len(new) * len(_TEXTS)).reshape(len(new), -1)
-        if len(self._table) != len(self._strings):
-            self._table = tuple(self._strings)
+        if len(self._table) != len(self.strings):
+            self._table = tuple(self.strings)
         columns = np.ascontiguousarray(self._rows[numbers].T)
         return {
             "strings": self._table,
