@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
-from profkit.capture.endings import LeftEnd, Unrecorded, error_text
+from profkit.capture.endings import LeftEnd, error_text
 from profkit.capture.spool import files
 
 
@@ -40,8 +40,11 @@ def left_ends(spool: Path) -> list[LeftEnd]:
     return found
 
 
-def unrecorded(spool: Path, known: set[str]) -> list[Unrecorded]:
-    """Return processes whose agent started but left no record; `known` are record files without suffix."""
+def unrecorded(spool: Path, known: set[str]) -> list[tuple[int, str]]:
+    """Return processes whose agent started but left no record, with the error if there was one.
+
+    `known` are record files without suffix.
+    """
     found = []
     for path in files(spool, RESERVE_SUFFIX):
         if path.stem in known:
@@ -53,5 +56,5 @@ def unrecorded(spool: Path, known: set[str]) -> list[Unrecorded]:
         error = 0
         with contextlib.suppress(OSError, ValueError, IndexError):
             error = int(os.readlink(path.with_suffix(END_SUFFIX)).split(" ")[1])
-        found.append(Unrecorded(pid, error_text(error)))
+        found.append((pid, error_text(error)))
     return found

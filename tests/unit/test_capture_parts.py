@@ -15,7 +15,7 @@ from profkit.capture import packer, provenance, record_notices
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.block_tables import block_tables
-from profkit.capture.endings import Ending, Unrecorded
+from profkit.capture.endings import Ending
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
@@ -295,7 +295,7 @@ def test_what_is_said_of_a_capture_as_a_whole() -> None:
     assert codes(records=one) == []
     assert codes() == ["no-record"]
     assert codes(damaged=(Notice("record-unreadable", "x"),)) == []
-    assert codes(unrecorded=(Unrecorded(7), Unrecorded(8))) == ["process-unrecorded"]
+    assert codes(unrecorded=((7, ""), (8, ""))) == ["process-unrecorded"]
     assert codes(records=one, wall_s=None) == ["capture-unfinished"]
     assert codes(None, records=one, wall_s=None) == ["capture-unfinished"]
     assert codes(True, records=one, wall_s=None) == ["capture-running"]

@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from profkit.capture import endings, reserve_files
 from profkit.capture.agent import reserve
 from profkit.capture.agent.reserve import Reserve
-from profkit.capture.endings import Ending, Known, LeftEnd, ending
+from profkit.capture.endings import Ending, LeftEnd, ending
 from profkit.capture.record_types import Launch, Record
 from profkit.model import Notice, Process
 from profkit.report.safety import Masker
@@ -31,18 +32,19 @@ RECORDS = {
     for cpu in (4.0, None)
 }
 
+#: What may be known of the end, and its possible values.
+KNOWN: dict[str, tuple[Any, ...]] = {
+    "alive": (True, False, None),
+    "status": (0, 3, -9, None),
+    "ended_s": (ENDED, None),
+    "cpu_s": (9.0, None),
+    "left": LEFT,
+    "replaced_s": (13.0, None),
+}
 EVERY = [
-    (RECORDS[state, cpu], Known(alive, status, ended, seen, left, replaced))
-    for state, cpu, alive, status, ended, seen, left, replaced in itertools.product(
-        ("snapshot", "exited", "replaced"),
-        (4.0, None),
-        (True, False, None),
-        (0, 3, -9, None),
-        (ENDED, None),
-        (9.0, None),
-        LEFT,
-        (13.0, None),
-    )
+    (record, SimpleNamespace(**dict(zip(KNOWN, values, strict=True))))
+    for record in RECORDS.values()
+    for values in itertools.product(*KNOWN.values())
 ]
 
 
@@ -51,7 +53,7 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
     for record, known in EVERY:
         if record.state != state:
             continue
-        found = ending(record, known, NOW)
+        found = ending(record, NOW, **vars(known))
         case = f"{record.state} {record.cpu_s} {known}"
         said = (record.state, known.left and known.left.state)
         assert {
@@ -75,7 +77,7 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
 
 
 def of(record: str = "snapshot", **known: Any) -> Ending:
-    return ending(RECORDS[record, 4.0], Known(**known), NOW)
+    return ending(RECORDS[record, 4.0], NOW, **known)
 
 
 def test_what_the_launcher_knows_of_its_target() -> None:
@@ -181,8 +183,8 @@ def test_what_an_agent_left_belongs_to_the_image_that_ran_then() -> None:
 def test_a_report_shows_how_a_process_ended() -> None:
     """It is not masked: neither the state nor the signal nor the system's error."""
     masker = Masker()
-    for known in {ending(record, known, NOW).state for record, known in EVERY}:
-        assert masker.value(Process(exit=known)).exit == known
+    for state in {ending(record, NOW, **vars(known)).state for record, known in EVERY}:
+        assert masker.value(Process(exit=state)).exit == state
     for number in signal.Signals:
         killed = Ending("killed", False, status=-number)
         assert masker.value(Notice("killed-by-signal", killed.signal)).subject == number.name
@@ -212,7 +214,7 @@ def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
     reserve.leave_end(str(tmp_path / "h-2-5"), "exited", OSError(errno.EFBIG, ""), 1.0, 1.0)
     os.symlink("nonsense", tmp_path / "h-3-5.end")
     found = reserve_files.unrecorded(tmp_path, {"h-1-5"})
-    assert [(u.pid, u.error) for u in found] == [(2, os.strerror(errno.EFBIG)), (3, "")]
+    assert found == [(2, os.strerror(errno.EFBIG)), (3, "")]
 
 
 class TestReserve:
