@@ -13,7 +13,7 @@ from typing import Any
 
 from profkit.capture.agent.process_facts import read_file, read_stat, status_words, switches, words_of
 from profkit.capture.proc_files import TICKS, file_budget, last_pid, process_numbers
-from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
+from profkit.capture.watched import WatchedProcess, WatchedThread
 
 #: Most rows of thread samples, 24 bytes each; beyond, every second one is dropped.
 MOST_ROWS = 1 << 17
@@ -220,19 +220,19 @@ class ProcessTree:
             run, wait, slices = (
                 now - then for now, then in zip((run, wait, slices), thread.before, strict=True)
             )
-            if run < thread.run:  # another thread with this number
+            if run < thread.run_ns:  # another thread with this number
                 self._end_thread(process, thread)
                 process.threads[thread.tid] = WatchedThread(thread.tid)
                 return True
-            self.ran_ns += run - max(0, thread.run)
-            self.queued_ns += wait - max(0, thread.wait)
+            self.ran_ns += run - max(0, thread.run_ns)
+            self.queued_ns += wait - max(0, thread.wait_ns)
             self._rows += thread.note(now_ns, run, wait, slices)
             if run or wait:
                 self.has_schedstat = True
         process.first_ns = process.first_ns or now_ns
         process.last_ns = now_ns
         first = thread.details_run == -2
-        if first or (details and (thread.details_run != thread.run or run < 0)):
+        if first or (details and (thread.details_run != thread.run_ns or run < 0)):
             self._read_details(process, thread, everything=details)
         return True
 
@@ -251,23 +251,24 @@ class ProcessTree:
         base = f"{_PROC}/{process.pid}/task/{thread.tid}/"
         try:
             thread.name, fields = read_stat(base + "stat")
-            user, system, thread.born = int(fields[11]), int(fields[12]), int(fields[19])
+            user, system = int(fields[11]), int(fields[12])
             counts = switches(read_file(base + "status")) if everything else (None, None)
             if self._before:
                 thread.details_before = user, system, *counts
-            thread.user, thread.system = user - thread.details_before[0], system - thread.details_before[1]
+            thread.user_s = (user - thread.details_before[0]) / TICKS
+            thread.system_s = (system - thread.details_before[1]) / TICKS
             if everything:
                 thread.voluntary = _rise(counts[0], thread.details_before[2])
                 thread.involuntary = _rise(counts[1], thread.details_before[3])
         except (OSError, ValueError, IndexError):
             return
-        thread.details_run = thread.run if everything else -1
+        thread.details_run = thread.run_ns if everything else -1
         self._details_s += time.thread_time() - begun
 
     def _describe(self, process: WatchedProcess, name: str, fields: list[bytes]) -> None:
         """Read what a process is, and its totals, which include ended threads."""
-        process.zombie = fields[0] in (b"Z", b"X")
-        if process.zombie:
+        process.alive = fields[0] not in (b"Z", b"X")
+        if not process.alive:
             process.gone_ns = process.gone_ns or time.monotonic_ns()
             parent = self._members.get(process.parent)
             if parent is not None and name != process.name and process.command == parent.command:
@@ -278,7 +279,7 @@ class ProcessTree:
         ticks = int(fields[11]) + int(fields[12])
         if self._before:
             process.cpu_ticks_before = ticks
-        process.cpu_ticks = max(process.cpu_ticks, ticks - process.cpu_ticks_before)
+        process.cpu_s = max(process.cpu_s, (ticks - process.cpu_ticks_before) / TICKS)
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
                 words = words_of(file.read(1 << 16))
@@ -292,7 +293,7 @@ class ProcessTree:
     def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
         self._files -= thread.close()
         process.threads.pop(thread.tid, None)
-        if thread.run > 0 or thread.user is not None:
+        if thread.run_ns > 0 or thread.user_s is not None:
             process.ended.append(thread)
         else:
             self._drop([thread])
@@ -308,26 +309,26 @@ class ProcessTree:
 
     def _forget_least(self) -> None:
         """Sum up the half of the ended processes that used the CPU least."""
-        self._gone.sort(key=lambda process: -process.cpu_ticks)
+        self._gone.sort(key=lambda process: -process.cpu_s)
         kept = len(self._gone) // 2
         for process in self._gone[kept:]:
             self.forgotten_processes += 1
-            self.forgotten_cpu_s += process.cpu_ticks / TICKS
+            self.forgotten_cpu_s += process.cpu_s
             self._drop(process.ended)
         del self._gone[kept:]
 
     def _fold_threads(self) -> None:
         """Sum up the half of the ended threads that used the CPU least, per process."""
-        ended = sorted(thread.run for process in self._all() for thread in process.ended)
+        ended = sorted(thread.run_ns for process in self._all() for thread in process.ended)
         if not ended:
             return
         middle = ended[len(ended) // 2]
         for process in self._all():
-            folded = [thread for thread in process.ended if thread.run <= middle]
-            process.ended = [thread for thread in process.ended if thread.run > middle]
-            process.folded_threads += len(folded)
-            process.folded_run += sum(max(0, thread.run) for thread in folded)
-            process.folded_wait += sum(max(0, thread.wait) for thread in folded)
+            folded = [thread for thread in process.ended if thread.run_ns <= middle]
+            process.ended = [thread for thread in process.ended if thread.run_ns > middle]
+            for thread in folded:
+                number, run, wait = process.folded
+                process.folded = [number + 1, run + max(0, thread.run_ns), wait + max(0, thread.wait_ns)]
             self._drop(folded)
 
     def _drop(self, threads: list[WatchedThread]) -> None:
@@ -336,7 +337,7 @@ class ProcessTree:
 
     def _thin(self) -> None:
         self.thinned += 1
-        self._rows = sum(thread.thin() for process in self._all() for thread in every_thread(process))
+        self._rows = sum(thread.thin() for process in self._all() for thread in process.every_thread())
 
     def _all(self) -> Iterable[WatchedProcess]:
         yield from self._gone
@@ -345,7 +346,7 @@ class ProcessTree:
     def as_records(self) -> list[dict[str, Any]]:
         """Return values that `marshal` writes, processes in the order of first sight."""
         seen = (process for process in self._all() if process.first_ns)
-        return [process_record(process) for process in sorted(seen, key=lambda p: p.first_ns)]
+        return [process.as_record() for process in sorted(seen, key=lambda p: p.first_ns)]
 
 
 def _rise(now: int | None, before: int | None) -> int | None:

@@ -4,46 +4,55 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from profkit.capture.proc_files import TICKS
+#: What is recorded as it stands.
+_OF_THREAD = (
+    *("tid", "name", "run_ns", "wait_ns", "timeslices", "user_s", "system_s"),
+    *("voluntary", "involuntary"),
+)
+_OF_PROCESS = (
+    *("pid", "ns_pid", "parent", "born", "cpu_s", "first_ns", "last_ns", "gone_ns", "peak_threads"),
+    *("alive", "folded"),
+)
 
 
 @dataclass(slots=True, eq=False)
 class WatchedThread:
-    """One thread's counters since the first reading (``before``); ``rows`` are triples (time, run, wait)."""
+    """One thread's counters since the first reading (``before``), named as in `record_types.SeenThread`.
+
+    ``rows`` are triples (time, run, wait).
+    """
 
     tid: int
-    born: int = 0
     name: str = ""
-    fd: int = -1
-    run: int = -1
-    wait: int = -1
-    slices: int = -1
-    details_run: int = -2
-    unchanged_ns: int = 0
-    user: int | None = None
-    system: int | None = None
+    run_ns: int = -1
+    wait_ns: int = -1
+    timeslices: int = -1
+    user_s: float | None = None
+    system_s: float | None = None
     voluntary: int | None = None
     involuntary: int | None = None
     rows: array[int] = field(default_factory=lambda: array("q"))
+    fd: int = -1
+    details_run: int = -2
+    unchanged_ns: int = 0
     before: tuple[int, int, int] = (0, 0, 0)
     details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
 
     def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
         """Take a reading; return the rows it took. An unchanged one is written only before a change."""
-        if run == self.run and wait == self.wait:
+        if run == self.run_ns and wait == self.wait_ns:
             self.unchanged_ns = now_ns
             return 0
         added = 1
         if self.unchanged_ns:
-            self.rows.extend((self.unchanged_ns, self.run, self.wait))
+            self.rows.extend((self.unchanged_ns, self.run_ns, self.wait_ns))
             self.unchanged_ns = 0
             added = 2
         self.rows.extend((now_ns, run, wait))
-        self.run, self.wait, self.slices = run, wait, slices
+        self.run_ns, self.wait_ns, self.timeslices = run, wait, slices
         return added
 
     def thin(self) -> int:
@@ -64,10 +73,19 @@ class WatchedThread:
         self.fd = -1
         return True
 
+    def as_record(self) -> dict[str, Any]:
+        """Return values that `marshal` writes; the rows with the last reading if that was left out as unchanged."""
+        last = (self.unchanged_ns, self.run_ns, self.wait_ns) if self.unchanged_ns else ()
+        known = {name: getattr(self, name) for name in _OF_THREAD}
+        return {**known, "rows": self.rows.tobytes() + array("q", last).tobytes()}
+
 
 @dataclass(slots=True, eq=False)
 class WatchedProcess:
-    """One process of the tree, and its threads, ended ones too; ``looks`` counts its descriptions."""
+    """One process of the tree, and its threads, ended ones too, named as in `record_types.SeenProcess`.
+
+    ``looks`` counts its descriptions; ``folded`` are the sums of ended threads.
+    """
 
     pid: int
     parent: int
@@ -75,7 +93,7 @@ class WatchedProcess:
     name: str
     ns_pid: int
     command: list[str] = field(default_factory=list)
-    cpu_ticks: int = 0
+    cpu_s: float = 0.0
     cpu_ticks_before: int = 0
     first_ns: int = 0
     last_ns: int = 0
@@ -83,57 +101,15 @@ class WatchedProcess:
     looks: int = 0
     peak_threads: int = 0
     alive: bool = True
-    zombie: bool = False
     threads: dict[int, WatchedThread] = field(default_factory=dict)
     ended: list[WatchedThread] = field(default_factory=list)
-    folded_threads: int = 0
-    folded_run: int = 0
-    folded_wait: int = 0
+    folded: list[int] = field(default_factory=lambda: [0, 0, 0])
 
+    def every_thread(self) -> list[WatchedThread]:
+        return [*self.ended, *self.threads.values()]
 
-def every_thread(process: WatchedProcess) -> Iterable[WatchedThread]:
-    yield from process.ended
-    yield from process.threads.values()
-
-
-def _seconds(ticks: int | None) -> float | None:
-    return None if ticks is None else ticks / TICKS
-
-
-def process_record(process: WatchedProcess) -> dict[str, Any]:
-    return {
-        "pid": process.pid,
-        "ns_pid": process.ns_pid,
-        "parent": process.parent,
-        "born": process.born,
-        "command": process.command or [process.name],
-        "cpu_s": process.cpu_ticks / TICKS,
-        "first_ns": process.first_ns,
-        "last_ns": process.last_ns,
-        "gone_ns": process.gone_ns,
-        "peak_threads": process.peak_threads,
-        "alive": process.alive and not process.zombie,
-        "folded": [process.folded_threads, process.folded_run, process.folded_wait],
-        "threads": [
-            {
-                "tid": thread.tid,
-                "name": thread.name,
-                "run_ns": thread.run,
-                "wait_ns": thread.wait,
-                "timeslices": thread.slices,
-                "user_s": _seconds(thread.user),
-                "system_s": _seconds(thread.system),
-                "voluntary": thread.voluntary,
-                "involuntary": thread.involuntary,
-                "rows": _all_rows(thread),
-            }
-            for thread in every_thread(process)
-        ],
-    }
-
-
-def _all_rows(thread: WatchedThread) -> bytes:
-    """Return the rows, with the last reading if that was left out as unchanged."""
-    if not thread.unchanged_ns:
-        return thread.rows.tobytes()
-    return thread.rows.tobytes() + array("q", (thread.unchanged_ns, thread.run, thread.wait)).tobytes()
+    def as_record(self) -> dict[str, Any]:
+        """Return values that `marshal` writes."""
+        known = {name: getattr(self, name) for name in _OF_PROCESS}
+        threads = [thread.as_record() for thread in self.every_thread()]
+        return {**known, "command": self.command or [self.name], "threads": threads}
