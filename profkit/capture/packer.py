@@ -28,9 +28,9 @@ from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.mapped_tables import ThreadEnd
-from profkit.capture.packages import installed_packages
 from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
+from profkit.capture.provenance import installed_packages
 from profkit.capture.record_types import (
     Codes,
     Launch,

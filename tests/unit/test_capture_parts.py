@@ -17,7 +17,6 @@ from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.block_tables import block_tables
 from profkit.capture.endings import Ending
 from profkit.capture.lightning_ranks import with_lightning_ranks
-from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import Record
 from profkit.capture.tables import ThreadTables
@@ -161,7 +160,7 @@ def test_installed_packages(tmp_path: Path) -> None:
     )
     for name in (*named.split(), "second/old-3.1-py3.8.egg-info"):
         (tmp_path / name).mkdir(parents=True)
-    found = installed_packages([str(tmp_path / name) for name in ("first", "second", "missing")])
+    found = provenance.installed_packages([str(tmp_path / name) for name in ("first", "second", "missing")])
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
