@@ -203,8 +203,19 @@ class Notes:
     own_profiler_more: Count = 0
 
 
+class _OnKernel:
+    __slots__ = ()
+    host: str
+    boot: str
+
+    @property
+    def kernel(self) -> str:
+        """Return what identifies the kernel under the process; containers share it."""
+        return self.boot or self.host
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class Record(_OnKernel):
     """One process image, up to its end or ``snapshot``; if `mapped`, functions are in the tracer's file."""
 
     pid: Number
@@ -251,11 +262,6 @@ class Record:
     quota_cpus: Seconds | None = None
     tiers: tuple[Tier, ...] = ()
     effect: Effect | None = None
-
-    @property
-    def kernel(self) -> str:
-        """Return what identifies the kernel under the process; containers share it."""
-        return self.boot or self.host
 
     @property
     def process(self) -> ProcessKey:
@@ -338,7 +344,7 @@ class SeenMachine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
+class Sampled(_OnKernel):
     """What the sampler wrote; `root` is the target's process, `cpu_s` the cost, `notes` what was not seen."""
 
     host: str
@@ -353,29 +359,19 @@ class Sampled:
     neighbours: Neighbours | None = None
 
     @property
-    def kernel(self) -> str:
-        """Return the same as `Record.kernel`."""
-        return self.boot or self.host
-
-    @property
     def series(self) -> Series | None:
         """Return the machine's readings, if there are any."""
         return self.machine.series if self.machine is not None else None
 
 
 @dataclass(frozen=True, slots=True)
-class Launcher:
+class Launcher(_OnKernel):
     """The launcher's process."""
 
     boot: str
     host: str
     pid: Number
     born: Count | None
-
-    @property
-    def kernel(self) -> str:
-        """Return the same as `Record.kernel`."""
-        return self.boot or self.host
 
 
 @dataclass(frozen=True, slots=True)
