@@ -90,7 +90,6 @@ class ProcessTree:
                 break
 
     def close(self) -> None:
-        """Close all files."""
         for process in self._members.values():
             for thread in process.threads.values():
                 self._files -= thread.close()
@@ -127,7 +126,6 @@ class ProcessTree:
             self._find_threads(process)
 
     def _adopt(self, pid: int) -> bool:
-        """Add a process if it belongs to the tree."""
         first = pid not in self._known
         self._known.add(pid)
         if pid == os.getpid():

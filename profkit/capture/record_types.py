@@ -280,7 +280,6 @@ class Record(_OnKernel):
 
     @property
     def python(self) -> tuple[int, int]:
-        """Return the interpreter's version."""
         major, minor, _ = self.version.split(".")
         return int(major), int(minor)
 

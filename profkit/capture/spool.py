@@ -60,7 +60,6 @@ def directories(spool: Path) -> list[Path]:
 
 
 def files(spool: Path, suffix: str) -> Iterator[Path]:
-    """Yield the files of processes with this suffix."""
     for place in directories(spool):
         yield from sorted(place.glob("*" + suffix))
 

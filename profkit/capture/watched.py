@@ -109,7 +109,6 @@ class WatchedProcess:
         return [*self.ended, *self.threads.values()]
 
     def as_record(self) -> dict[str, Any]:
-        """Return values that `marshal` writes."""
         known = {name: getattr(self, name) for name in _OF_PROCESS}
         threads = [thread.as_record() for thread in self.every_thread()]
         return {**known, "command": self.command or [self.name], "threads": threads}
