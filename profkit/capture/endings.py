@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.capture.record_types import Launch, ProcessKey, Record, Sampled, SeenProcess
+from profkit.capture.record_types import Launch, ProcessKey, Record, SeenProcess
 
 #: Seconds by which readings of one clock may be out of order; beyond, a time namespace has another clock.
 _SLACK_S = 1.0
@@ -113,14 +113,11 @@ def of_records(
     records: Sequence[Record],
     alive: Sequence[bool | None],
     launch: Launch,
-    sampled: Sampled | None,
+    seen: Mapping[ProcessKey, SeenProcess],
     left: Iterable[LeftEnd],
     now_s: float,
 ) -> list[Ending]:
     """Return how the image of each record ended; the images of one process must be in order."""
-    seen: dict[ProcessKey, SeenProcess] = {}
-    if sampled is not None:
-        seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}
     left_by = _left_by(records, left)
     replaced_s: dict[ProcessKey, float] = {}  # the begin of a process's next image
     found = []

@@ -87,10 +87,8 @@ def pack_spool(
     launcher_alive = _launcher_alive(launch)
     if now is not None and launcher_alive:
         sampled, of_samples = now(spool, launch.launcher, sampled), []
-    # A process in another PID namespace knows itself by another number.
-    seen = () if sampled is None else sampled.processes
-    numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
-    found, living = _last_records(reader, found, numbers, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
+    seen = {} if sampled is None else sampled.by_process
+    found, living = _last_records(reader, found, seen, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
     # The time of day may be set back between records, but several machines have no other clock in common.
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
@@ -104,20 +102,18 @@ def pack_spool(
     alive = [living[record.process] for record in found]
     left = reserve_files.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
-    ends = endings.of_records(found, alive, launch, sampled, left, now_s)
+    ends = endings.of_records(found, alive, launch, seen, left, now_s)
     if root is not None:  # nothing is lost: what these do later is not of this run
         ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
-    seen_by = {(p.ns_pid, p.born): p for p in seen}
     # Whether processes of other machines still run is unknown here.
     goes_on = ("running", "unknown") if launcher_alive else ("running",)
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
-        seen_process = seen_by.get((record.pid, record.born or 0))
         if functions is not None:
             whole = replace(record, codes=functions[0], threads=functions[1])
         else:
-            whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
+            whole = reader.with_tables(record, end, seen.get(record.process), growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # each row is possible, but not all together
@@ -341,12 +337,12 @@ def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, Threa
 
 
 def _last_records(
-    reader: _Reader, found: list[Record], numbers: Mapping[tuple[int, int | None], int], seconds: float
+    reader: _Reader, found: list[Record], seen: Mapping[ProcessKey, SeenProcess], seconds: float
 ) -> tuple[list[Record], dict[ProcessKey, bool | None]]:
     """Return the last records and which processes live, checked first: agents write before they end."""
     deadline = time.monotonic() + seconds
     while True:
-        alive = {record.process: _alive(record, numbers) for record in found}
+        alive = {record.process: _alive(record, seen) for record in found}
         unended = [record for record in found if record.state == "snapshot"]
         if unended:
             found = reader.read()
@@ -355,14 +351,14 @@ def _last_records(
         time.sleep(0.02)
     for record in found:  # new in the last reading
         if record.process not in alive:
-            alive[record.process] = _alive(record, numbers)
+            alive[record.process] = _alive(record, seen)
     return found, alive
 
 
-def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:
-    """Return whether a record's process runs; `numbers` are the sampler's process numbers."""
-    number = numbers.get((record.pid, record.born), record.pid)
-    return is_alive(record.kernel, number, record.born)
+def _alive(record: Record, seen: Mapping[ProcessKey, SeenProcess]) -> bool | None:
+    """Return whether a record's process runs; in another PID namespace it knows itself by another number."""
+    process = seen.get(record.process)
+    return is_alive(record.kernel, record.pid if process is None else process.pid, record.born)
 
 
 def captures_on(spool: Path) -> bool:

@@ -358,6 +358,11 @@ class Sampled(_OnKernel):
     neighbours: Neighbours | None = None
 
     @property
+    def by_process(self) -> dict[ProcessKey, SeenProcess]:
+        """Return the processes by `Record.process`, which has their numbers in their containers."""
+        return {(self.kernel, seen.ns_pid, seen.born): seen for seen in self.processes}
+
+    @property
     def series(self) -> Series | None:
         """Return the machine's readings, if there are any."""
         return self.machine.series if self.machine is not None else None

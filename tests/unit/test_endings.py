@@ -135,8 +135,8 @@ def of_records(
     left: tuple[LeftEnd, ...] = (),
     alive: bool | None = False,
 ) -> list[Ending]:
-    sampled = records.sampled(*processes)
-    return endings.of_records(found, [alive] * len(found), launch, sampled, left, NOW)
+    seen = records.sampled(*processes).by_process
+    return endings.of_records(found, [alive] * len(found), launch, seen, left, NOW)
 
 
 def test_a_wait_status_is_the_targets_alone() -> None:
