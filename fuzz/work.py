@@ -244,7 +244,7 @@ _SPOOL_READERS = (
         "record_types",
         "records",
     ),
-    *("reserve_files", "tables"),
+    "tables",
 )
 #: Part of the lines of the readers that the inputs are to reach.
 _LEAST = 0.9

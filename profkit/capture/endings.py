@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import signal
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
 from profkit.capture.record_types import Launch, ProcessKey, Record, SeenProcess
+from profkit.capture.spool import files
 
 #: Seconds by which readings of one clock may be out of order; beyond, a time namespace has another clock.
 _SLACK_S = 1.0
@@ -104,11 +109,6 @@ def ending(
     return Ending(state, False, lost_s, lost_cpu_s, status, error, record.mapped)
 
 
-def error_text(number: int) -> str:
-    """Return the system's words for an error number, empty for 0."""
-    return os.strerror(number) if number else ""
-
-
 def of_records(
     records: Sequence[Record],
     alive: Sequence[bool | None],
@@ -164,3 +164,44 @@ def _is_target(record: Record, process: SeenProcess | None, launch: Launch) -> b
         return False
     pid = record.pid if process is None else process.pid
     return pid == launch.target.pid and record.begin_perf <= launch.target.ended_ns / 1e9
+
+
+def left_ends(spool: Path) -> list[LeftEnd]:
+    """Return the ends that agents left; skip anything else."""
+    found = []
+    for path in files(spool, END_SUFFIX):
+        try:
+            host, pid, _ = path.stem.rsplit("-", 2)
+            state, error, at_s, cpu_s = os.readlink(path).split(" ")
+            end = LeftEnd(host, int(pid), state, int(error), float(at_s), float(cpu_s))
+        except (OSError, ValueError):
+            continue
+        known = state in ("exited", "replaced") and end.error >= 0
+        if known and all(math.isfinite(value) and value >= 0 for value in (end.at_s, end.cpu_s)):
+            found.append(end)
+    return found
+
+
+def unrecorded(spool: Path, known: set[str]) -> list[tuple[int, str]]:
+    """Return processes whose agent started but left no record, with the error if there was one.
+
+    `known` are record files without suffix.
+    """
+    found = []
+    for path in files(spool, RESERVE_SUFFIX):
+        if path.stem in known:
+            continue
+        try:
+            pid = int(path.stem.rsplit("-", 2)[1])
+        except (ValueError, IndexError):
+            continue
+        error = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            error = int(os.readlink(path.with_suffix(END_SUFFIX)).split(" ")[1])
+        found.append((pid, error_text(error)))
+    return found
+
+
+def error_text(number: int) -> str:
+    """Return the system's words for an error number, empty for 0."""
+    return os.strerror(number) if number else ""

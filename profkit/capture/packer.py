@@ -21,7 +21,6 @@ from profkit.capture import (
     program_files,
     record_notices,
     records,
-    reserve_files,
 )
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
@@ -42,7 +41,7 @@ from profkit.capture.record_types import (
     ThreadTable,
 )
 from profkit.capture.source_cache import Sources
-from profkit.capture.spool import files
+from profkit.capture.spool import files, kept_files
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -100,7 +99,7 @@ def pack_spool(
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [living[record.process] for record in found]
-    left = reserve_files.left_ends(spool)
+    left = endings.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
     ends = endings.of_records(found, alive, launch, seen, left, now_s)
     if root is not None:  # nothing is lost: what these do later is not of this run
@@ -124,7 +123,7 @@ def pack_spool(
     processes = program_files.with_definitions(tables.sharing_strings(processes), sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
-    unrecorded = reserve_files.unrecorded(spool, reader.files)
+    unrecorded = endings.unrecorded(spool, reader.files)
     whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
     warnings = [
         *reader.damaged,
@@ -219,7 +218,7 @@ class _Reader:
             read = self._read(path)
             if read is not None:
                 found[path.stem] = read
-        for path in reserve_files.kept_files(self._spool):
+        for path in kept_files(self._spool):
             self._tables[path.stem] = path
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profkit.capture import endings, reserve_files
+from profkit.capture import endings
 from profkit.capture.agent import reserve
 from profkit.capture.agent.reserve import Reserve
 from profkit.capture.endings import Ending, LeftEnd, ending
@@ -199,13 +199,13 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
     reserve.leave_end(base, "replaced", error, 1.5, 0.25)
     reserve.leave_end(base, "exited", error, 2.5, 0.5)
     expected = LeftEnd("host-with-dash", 12, "exited", errno.ENOSPC, 2.5, 0.5)
-    assert reserve_files.left_ends(tmp_path) == [expected]
+    assert endings.left_ends(tmp_path) == [expected]
     damaged = ("exited 1 2", "gone 28 1.0 1.0", "exited x 1.0 1.0", "exited 28 nan 1.0", "exited 28 1.0 -1")
     for number, words in enumerate((*damaged, "/etc/passwd")):
         os.symlink(words, tmp_path / f"h-{number}-1.end")
     os.symlink("exited 28 1.0 1.0", tmp_path / "no number.end")
     (tmp_path / "h-9-9.end").write_text("exited 28 1.0 1.0")
-    assert reserve_files.left_ends(tmp_path) == [expected]
+    assert endings.left_ends(tmp_path) == [expected]
 
 
 def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
         (tmp_path / f"{name}.reserve").touch()
     reserve.leave_end(str(tmp_path / "h-2-5"), "exited", OSError(errno.EFBIG, ""), 1.0, 1.0)
     os.symlink("nonsense", tmp_path / "h-3-5.end")
-    found = reserve_files.unrecorded(tmp_path, {"h-1-5"})
+    found = endings.unrecorded(tmp_path, {"h-1-5"})
     assert found == [(2, os.strerror(errno.EFBIG)), (3, "")]
 
 
