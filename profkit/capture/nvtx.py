@@ -122,7 +122,7 @@ def _owner(
 
 def _with_functions(process: Process, log: NvtxLog | None) -> Process:
     """Name the ranges that the tracer numbered; without the collector's file they are omitted."""
-    from profkit.capture.range_tables import name_ranges
+    from profkit.capture.tables import name_ranges
 
     def named(thread: Thread) -> Thread:
         calls = thread.range_calls
