@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from profkit import __version__
@@ -215,16 +217,16 @@ class _Reader:
         """Return the undamaged records as they are now."""
         found: dict[str, Record | Notice] = {}
         for path in files(self._spool, settings.RECORD_SUFFIX):
-            read = self._read(path)
-            if read is not None:
-                found[path.stem] = read
+            with contextlib.suppress(OSError):  # replaced by the next snapshot meanwhile
+                about = path.stat()
+                state: tuple[int, ...] = about.st_ino, about.st_size, about.st_mtime_ns
+                found[path.stem] = self._decoded(path.name, state, partial(records.read_bytes, path))
         for path in kept_files(self._spool):
             self._tables[path.stem] = path
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"
-            for kept in self._kept(path, last=last):
-                # A damaged one was being written when the process ended; the record before it stands.
-                if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
+            for kept in _kept(path, last=last):
+                if not isinstance(before, Record) or kept.perf > before.perf:
                     found[path.stem] = before = kept
         # After the files, since processes may have been gathered meanwhile.
         for ended in gathered.gathered(self._spool):
@@ -275,33 +277,6 @@ class _Reader:
             effect=None if tables.effect is None else Effect(*tables.effect),
         )
 
-    def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
-        """Return a kept file's records, oldest first; of a tracer's file none if `last` is known."""
-        try:
-            with path.open("rb") as file:
-                of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
-            if not of_tracer:
-                return [self._read(path)]
-            if last:
-                return []
-            found: list[Record | Notice | None] = []
-            for data in mapped_tables.read_tables(path, growing=True).records():
-                try:
-                    found.append(records.decode_record(data))
-                except ValueError:
-                    continue
-            return found
-        except (OSError, ValueError):
-            return []  # gone, or damaged, which is noted when its tables are read
-
-    def _read(self, path: Path) -> Record | Notice | None:
-        try:
-            about = path.stat()
-            state = (about.st_ino, about.st_size, about.st_mtime_ns)
-        except OSError:
-            return None  # replaced by the next snapshot meanwhile
-        return self._decoded(path.name, state, lambda: records.read_bytes(path))
-
     def _decoded(self, name: str, state: tuple[int, ...], read: Callable[[], bytes]) -> Record | Notice:
         """Return a record, or a notice if it is damaged; decoded again only if its file's `state` changed."""
         known = self._known.get(name)
@@ -314,6 +289,23 @@ class _Reader:
             found = _unreadable(name, error)
         self._known[name] = state, found
         return found
+
+
+def _kept(path: Path, *, last: bool) -> Iterator[Record]:
+    """Yield the records in a kept file, oldest first; of a tracer's file none if `last` is known."""
+    try:
+        with path.open("rb") as file:
+            of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
+        if not of_tracer:
+            found = [records.read_bytes(path)]
+        else:
+            found = [] if last else [*mapped_tables.read_tables(path, growing=True).records()]
+    except (OSError, ValueError):
+        return  # gone, or damaged, which is noted when its tables are read
+    for data in found:
+        # A damaged one was being written when the process ended; the record before it stands.
+        with contextlib.suppress(ValueError):
+            yield records.decode_record(data)
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> Notice:
