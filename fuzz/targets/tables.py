@@ -11,8 +11,8 @@ from fuzz.oracles import check_text
 from fuzz.scratch import folder
 from fuzz.target import Target, Wrong
 from profkit.capture.mapped_tables import MAGIC, GrowingNames, MappedTables, ThreadEnd
-from profkit.capture.path_tables import paths_of
 from profkit.capture.record_types import ThreadTable
+from profkit.capture.tables import paths_of
 from profkit.formats.codec import MemberError
 from profkit.report.text import clean
 

@@ -139,7 +139,6 @@ class _Target:
         )
 
     def lives(self) -> bool:
-        """Return whether the same process still exists."""
         return lives(self.pid, self.born)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import os
 import shlex
 import shutil
@@ -23,6 +22,7 @@ from profkit.capture.agent import process_facts, settings
 from profkit.capture.native import users_tracers
 from profkit.capture.provenance import git_state, job, run_facts
 from profkit.capture.reservation import check_output
+from profkit.capture.spool import write_facts
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
 
@@ -173,7 +173,7 @@ class Block:
             # Only now: it imports numpy, whose thread pool would be taken for the program's.
             "host": asdict(host.read_host()),
         }
-        (self._spool / "launch.json").write_text(json.dumps(facts), encoding="utf-8")
+        write_facts(self._spool, facts)
         agent.write(str(self._spool / f"block{settings.RECORD_SUFFIX}"), record)
         own = threading.get_native_id()
         task = next((task for task in record["tasks"] if task[0] == own), None)

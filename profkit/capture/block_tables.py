@@ -129,7 +129,6 @@ class _Table:
                 _add(self.waiting, function, waits)
 
     def join(self, table: _Table) -> None:
-        """Add the sums of another thread."""
         self.measured = self.measured or table.measured
         for sums, more in (
             (self.functions, table.functions),
@@ -160,7 +159,6 @@ class _Table:
             _add(self.waiting, block, own)
 
     def made(self) -> ThreadTable:
-        """Return the sums as arrays."""
         return ThreadTable(
             self.native,
             self.name,

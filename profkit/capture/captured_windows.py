@@ -40,7 +40,6 @@ class Windows:
 
     @property
     def opened(self) -> bool:
-        """Return whether any window was opened."""
         return any(self.spans.values())
 
     @property
@@ -76,7 +75,6 @@ class Windows:
         )
 
     def machine(self, machine: Machine | None, series: Series | None, kernel: str) -> Machine | None:
-        """Return the machine's counters in the windows."""
         spans = self.spans.get(kernel, ())
         if machine is None or series is None or not spans:
             return None
@@ -91,7 +89,6 @@ class Windows:
         )
 
     def series(self, series: Series | None, kernel: str) -> Series | None:
-        """Return the machine's readings in the windows."""
         return None if series is None else _cut(series, self.spans.get(kernel, ()))
 
     def notices(self, whole_s: float) -> list[Notice]:

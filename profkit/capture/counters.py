@@ -102,7 +102,10 @@ def attach(
             else:
                 found.append(process)
     for own in images.values():
-        _subtract_earlier(found, own)
+        # The kernel counts on through an exec: subtract what earlier images had.
+        read = [found[index] for index in own]
+        for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):
+            found[index] = _less(process, before)
     return found
 
 
@@ -310,13 +313,6 @@ def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> Threa
     if samples is None:
         return None
     return samples.at((samples.time_ns >= begin_ns) & (samples.time_ns < end_ns))
-
-
-def _subtract_earlier(found: list[Process], own: Sequence[int]) -> None:
-    """Subtract the counters of earlier images: the kernel counts on through an exec."""
-    read = [found[index] for index in own]
-    for index, process, before in zip(own[1:], read[1:], read[:-1], strict=True):
-        found[index] = _less(process, before)
 
 
 def _less(process: Process, before: Process) -> Process:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from profkit.capture.record_types import Launch, ProcessKey, Record, Sampled, SeenProcess
+from profkit.capture.agent.reserve import END_SUFFIX, RESERVE_SUFFIX
+from profkit.capture.record_types import Launch, ProcessKey, Record, SeenProcess
+from profkit.capture.spool import files
 
 #: Seconds by which readings of one clock may be out of order; beyond, a time namespace has another clock.
 _SLACK_S = 1.0
@@ -23,22 +28,6 @@ class LeftEnd:
     error: int
     at_s: float
     cpu_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What else is known of the end of an image; fields are ``None`` if unknown.
-
-    `ended_s` is the latest possible time, `cpu_s` what was seen last, `status` an exit code or ``-N`` for
-    signal N.
-    """
-
-    alive: bool | None = None
-    status: int | None = None
-    ended_s: float | None = None
-    cpu_s: float | None = None
-    left: LeftEnd | None = None
-    replaced_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +57,46 @@ class Ending:
             return f"signal {-self.status}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unrecorded:
-    """A process whose agent started but that has no record."""
+def ending(
+    record: Record,
+    now_s: float,
+    *,
+    alive: bool | None = None,
+    status: int | None = None,
+    ended_s: float | None = None,
+    cpu_s: float | None = None,
+    left: LeftEnd | None = None,
+    replaced_s: float | None = None,
+) -> Ending:
+    """Return how an image with this newest record ended; if it runs, it has written no other up to `now_s`.
 
-    pid: int
-    error: str = ""
-
-
-def ending(record: Record, known: Known, now_s: float) -> Ending:
-    """Return how an image with this newest record ended; if it runs, it has written no other up to `now_s`."""
-    left = known.left if record.state == "snapshot" else None
-    if record.state == "replaced" or (left is not None and left.state == "replaced"):
-        status = None  # the status is that of a later image
-    else:
-        status = known.status if known.replaced_s is None else None
+    The others are what else is known: `ended_s` is the latest possible time, `cpu_s` what was seen last, `status` an
+    exit code or ``-N`` for signal N.
+    """
+    if record.state != "snapshot":
+        left = None
+    if (
+        record.state == "replaced"
+        or (left is not None and left.state == "replaced")
+        or replaced_s is not None
+    ):
+        status = None  # it is that of a later image
     state: str
     end_s: float | None
     if status is not None:
-        state, end_s, cpu_s = "killed" if status < 0 else "exited", known.ended_s, known.cpu_s
+        state, end_s = "killed" if status < 0 else "exited", ended_s
     elif record.state != "snapshot":
-        state = "running" if record.state == "detached" else record.state
-        end_s, cpu_s = None, None
+        state, end_s = "running" if record.state == "detached" else record.state, None
     elif left is not None:
         state, end_s, cpu_s = left.state, left.at_s, left.cpu_s
-    elif known.replaced_s is not None:
-        state, end_s, cpu_s = "replaced", known.replaced_s, None
-    elif known.alive:
-        state, end_s, cpu_s = "running", now_s, known.cpu_s
-    elif known.alive is None:
-        state, end_s, cpu_s = "unknown", None, None
+    elif replaced_s is not None:
+        state, end_s, cpu_s = "replaced", replaced_s, None
+    elif alive:
+        state, end_s = "running", now_s
+    elif alive is None:
+        state, end_s = "unknown", None
     else:
-        state, end_s, cpu_s = "ended", known.ended_s, known.cpu_s
+        state, end_s = "ended", ended_s
     if record.state != "snapshot" and state != "killed":
         return Ending(state, complete=True, status=status)
     lost_s = None
@@ -112,27 +109,19 @@ def ending(record: Record, known: Known, now_s: float) -> Ending:
     return Ending(state, False, lost_s, lost_cpu_s, status, error, record.mapped)
 
 
-def error_text(number: int) -> str:
-    """Return the system's words for an error number, empty for 0."""
-    return os.strerror(number) if number else ""
-
-
 def of_records(
     records: Sequence[Record],
     alive: Sequence[bool | None],
     launch: Launch,
-    sampled: Sampled | None,
+    seen: Mapping[ProcessKey, SeenProcess],
     left: Iterable[LeftEnd],
     now_s: float,
 ) -> list[Ending]:
     """Return how the image of each record ended; the images of one process must be in order."""
-    seen: dict[ProcessKey, SeenProcess] = {}
-    if sampled is not None:
-        seen = {(sampled.kernel, process.ns_pid, process.born): process for process in sampled.processes}
-    following = _following(records)
     left_by = _left_by(records, left)
+    replaced_s: dict[ProcessKey, float] = {}  # the begin of a process's next image
     found = []
-    for index, record in enumerate(records):
+    for index, record in reversed(list(enumerate(records))):
         process = seen.get(record.process)
         gone_ns = 0 if process is None else process.gone_ns
         is_alive = alive[index]
@@ -141,28 +130,19 @@ def of_records(
         ended_s, status = gone_ns / 1e9 if gone_ns else None, None
         if launch.target is not None and _is_target(record, process, launch):
             ended_s, status = launch.target.ended_ns / 1e9, launch.status
-        after = following.get(index)
-        known = Known(
+        end = ending(
+            record,
+            now_s,
             alive=is_alive,
             status=status,
             ended_s=ended_s,
             cpu_s=None if process is None else process.all_cpu_s,
             left=left_by.get(index),
-            replaced_s=None if after is None else records[after].begin_perf,
+            replaced_s=replaced_s.get(record.process),
         )
-        found.append(ending(record, known, now_s))
-    return found
-
-
-def _following(records: Sequence[Record]) -> dict[int, int]:
-    """Map the index of a record to that of the next image of its process, if there is one."""
-    last: dict[ProcessKey, int] = {}
-    found = {}
-    for index, record in enumerate(records):
-        if record.process in last:
-            found[last[record.process]] = index
-        last[record.process] = index
-    return found
+        replaced_s[record.process] = record.begin_perf
+        found.append(end)
+    return found[::-1]
 
 
 def _left_by(records: Sequence[Record], left: Iterable[LeftEnd]) -> dict[int, LeftEnd]:
@@ -184,3 +164,44 @@ def _is_target(record: Record, process: SeenProcess | None, launch: Launch) -> b
         return False
     pid = record.pid if process is None else process.pid
     return pid == launch.target.pid and record.begin_perf <= launch.target.ended_ns / 1e9
+
+
+def left_ends(spool: Path) -> list[LeftEnd]:
+    """Return the ends that agents left; skip anything else."""
+    found = []
+    for path in files(spool, END_SUFFIX):
+        try:
+            host, pid, _ = path.stem.rsplit("-", 2)
+            state, error, at_s, cpu_s = os.readlink(path).split(" ")
+            end = LeftEnd(host, int(pid), state, int(error), float(at_s), float(cpu_s))
+        except (OSError, ValueError):
+            continue
+        known = state in ("exited", "replaced") and end.error >= 0
+        if known and all(math.isfinite(value) and value >= 0 for value in (end.at_s, end.cpu_s)):
+            found.append(end)
+    return found
+
+
+def unrecorded(spool: Path, known: set[str]) -> list[tuple[int, str]]:
+    """Return processes whose agent started but left no record, with the error if there was one.
+
+    `known` are record files without suffix.
+    """
+    found = []
+    for path in files(spool, RESERVE_SUFFIX):
+        if path.stem in known:
+            continue
+        try:
+            pid = int(path.stem.rsplit("-", 2)[1])
+        except (ValueError, IndexError):
+            continue
+        error = 0
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            error = int(os.readlink(path.with_suffix(END_SUFFIX)).split(" ")[1])
+        found.append((pid, error_text(error)))
+    return found
+
+
+def error_text(number: int) -> str:
+    """Return the system's words for an error number, empty for 0."""
+    return os.strerror(number) if number else ""

@@ -55,7 +55,6 @@ class Gathered:
         return found[: self.record_bytes], found[self.record_bytes :]
 
     def record(self) -> bytes:
-        """Return the record alone."""
         return self._first(max(1, self.record_bytes))
 
     def _first(self, size: int) -> bytes:

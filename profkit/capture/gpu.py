@@ -54,7 +54,6 @@ class Gpus:
         }
 
     def close(self) -> None:
-        """Release NVML."""
         if self._nvml is not None:
             with contextlib.suppress(self._nvml.NVMLError):  # the driver is gone
                 self._nvml.nvmlShutdown()

@@ -8,13 +8,13 @@ import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from profkit.capture.agent import machine, process_facts
 from profkit.capture.agent.machine import quota_cpus as quota_cpus
 
 if TYPE_CHECKING:
-    from profkit.model import Host, Machine
+    from profkit.model import Host
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +79,6 @@ def take_reading() -> Reading:
     if "busy_s" in found:
         found["busy_s"] -= time.process_time()
     return Reading(**found)
-
-
-def between(start: Reading, end: Reading, host: Host) -> Machine:
-    """Return the rise of the counters from `start` to `end`."""
-    from profkit.model import Machine
-
-    risen: dict[str, Any] = {}
-    for name in ("time_s", "busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_periods", "periods"):
-        first, last = getattr(start, name), getattr(end, name)
-        risen[name] = None if first is None or last is None else max(type(last)(0), last - first)
-    seen = [r for r in (start.runnable, end.runnable) if r is not None]
-    return Machine(
-        cpus=host.cpus,
-        quota_cpus=host.quota_cpus,
-        wall_s=risen.pop("time_s"),
-        **risen,
-        load=end.load,
-        peak_runnable=max(seen) if seen else None,
-    )
 
 
 def _cpuinfo() -> Iterator[tuple[str, str]]:

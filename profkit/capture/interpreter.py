@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profkit.capture.packages import installed_packages
+from profkit.capture.provenance import installed_packages
 from profkit.capture.tracers import ask
 
 #: Directories below an entry of the import path that hold native libraries.

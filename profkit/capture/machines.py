@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from profkit.capture import host as host_facts
 from profkit.capture.agent import process_facts
 from profkit.capture.host import Reading
 from profkit.capture.record_types import Launch, Record, Sampled
@@ -20,7 +19,7 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
     """Return the machine's counters over the run, from the launcher's readings and the sampler's series."""
     series = sampled.series if sampled is not None else None
     if len(launch.readings) == 2:
-        found = host_facts.between(launch.readings[0], launch.readings[1], host)
+        found = _between(launch.readings[0], launch.readings[1], host)
     elif series is not None and len(series.time_ns) > 1:  # the launcher was killed
         found = Machine(
             cpus=host.cpus,
@@ -74,6 +73,23 @@ def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]
     return np.zeros(0) if column is None else column[~np.isnan(column)]
 
 
+def _between(start: Reading, end: Reading, host: Host) -> Machine:
+    """Return the rise of the counters from `start` to `end`."""
+    risen: dict[str, Any] = {}
+    for name in ("time_s", "busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_periods", "periods"):
+        first, last = getattr(start, name), getattr(end, name)
+        risen[name] = None if first is None or last is None else max(type(last)(0), last - first)
+    seen = [r for r in (start.runnable, end.runnable) if r is not None]
+    return Machine(
+        cpus=host.cpus,
+        quota_cpus=host.quota_cpus,
+        wall_s=risen.pop("time_s"),
+        **risen,
+        load=end.load,
+        peak_runnable=max(seen) if seen else None,
+    )
+
+
 def by_host(machine: Machine | None, host: Host, records: Sequence[Record]) -> dict[str, Machine]:
     """Return each host's machine by name, empty without other hosts; `host` is the launcher's."""
     longest: dict[str, tuple[float, Record, Reading, Reading]] = {}
@@ -91,5 +107,5 @@ def by_host(machine: Machine | None, host: Host, records: Sequence[Record]) -> d
     found = {host.name: machine} if machine is not None else {}
     for name, (_, record, begin, end) in longest.items():
         there = Host(name=name, cpus=record.cpus, quota_cpus=record.quota_cpus)
-        found[name] = host_facts.between(begin, end, there)
+        found[name] = _between(begin, end, there)
     return found

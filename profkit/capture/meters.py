@@ -70,7 +70,6 @@ class Meters:
                 os.close(self._files.pop(name))
 
     def close(self) -> None:
-        """Close all files."""
         for fd in self._files.values():
             os.close(fd)
         self._files = {}
@@ -168,7 +167,6 @@ class Meters:
                 )
 
     def as_record(self) -> dict[str, Any]:
-        """Return the readings as values that `marshal` writes."""
         return {
             "time_ns": self.time_ns.tobytes(),
             "columns": {name: column.tobytes() for name, column in self.columns.items()},

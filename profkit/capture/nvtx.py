@@ -14,7 +14,7 @@ from profkit.errors import FormatError, UsageError
 if TYPE_CHECKING:  # numpy, which starting a target does not need
     from profkit.capture.record_types import Record
     from profkit.formats.nvtx_log import NvtxLog
-    from profkit.model import Notice, Process
+    from profkit.model import Notice, Process, Thread
 
 #: Seconds by which a file may seem older than its process: the time of day may be set in between.
 _CLOCK_SLACK = 0.01
@@ -88,13 +88,11 @@ def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[
     """Name threads as the program did; `names` and the first processes are those that `attach` returned."""
     found = list(processes)
     for index, given in names.items():
-        threads = tuple(
-            replace(thread, name=given[thread.tid])
-            if thread.tid is not None and thread.tid in given
-            else thread
-            for thread in found[index].threads
-        )
-        found[index] = replace(found[index], threads=threads)
+
+        def named(thread: Thread, given: Mapping[int, str] = given) -> Thread:
+            return thread if thread.tid is None else replace(thread, name=given.get(thread.tid, thread.name))
+
+        found[index] = found[index].with_threads(named)
     return found
 
 
@@ -124,22 +122,15 @@ def _owner(
 
 def _with_functions(process: Process, log: NvtxLog | None) -> Process:
     """Name the ranges that the tracer numbered; without the collector's file they are omitted."""
-    if all(thread.range_calls is None for thread in process.threads):
-        return process
-    from profkit.capture.range_tables import name_ranges
+    from profkit.capture.tables import name_ranges
 
-    threads = tuple(
-        thread
-        if thread.range_calls is None
-        else replace(
-            thread,
-            range_calls=None
-            if log is None
-            else name_ranges(thread.range_calls, log.texts.names, log.texts.domains),
-        )
-        for thread in process.threads
-    )
-    return replace(process, threads=threads)
+    def named(thread: Thread) -> Thread:
+        calls = thread.range_calls
+        if calls is not None:
+            calls = None if log is None else name_ranges(calls, log.texts.names, log.texts.domains)
+        return replace(thread, range_calls=calls)
+
+    return process.with_threads(named)
 
 
 def _unprofiled(log: NvtxLog, role: str) -> Process:

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from profkit import __version__
 from profkit.capture import (
     captured_windows,
     counters,
-    dynamic_code,
     endings,
     gathered,
     machines,
     mapped_tables,
     nvtx,
+    program_files,
     record_notices,
     records,
-    reserve_files,
-    unseen_functions,
 )
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.mapped_tables import ThreadEnd
-from profkit.capture.packages import installed_packages
 from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
+from profkit.capture.provenance import installed_packages
 from profkit.capture.record_types import (
     Codes,
     Launch,
@@ -42,9 +42,8 @@ from profkit.capture.record_types import (
     SeenProcess,
     ThreadTable,
 )
-from profkit.capture.size_finder import SizeFinder
 from profkit.capture.source_cache import Sources
-from profkit.capture.spool import files
+from profkit.capture.spool import files, kept_files
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
@@ -89,10 +88,8 @@ def pack_spool(
     launcher_alive = _launcher_alive(launch)
     if now is not None and launcher_alive:
         sampled, of_samples = now(spool, launch.launcher, sampled), []
-    # A process in another PID namespace knows itself by another number.
-    seen = () if sampled is None else sampled.processes
-    numbers: dict[tuple[int, int | None], int] = {(p.ns_pid, p.born): p.pid for p in seen}
-    found, living = _last_records(reader, found, numbers, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
+    seen = {} if sampled is None else sampled.by_process
+    found, living = _last_records(reader, found, seen, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
     # The time of day may be set back between records, but several machines have no other clock in common.
     one_clock = len({record.kernel for record in found}) == 1
     found.sort(key=lambda record: (record.begin_perf if one_clock else record.begin_time, record.pid))
@@ -101,37 +98,34 @@ def pack_spool(
         found.sort(key=lambda record: record.pid != root)
     machine_host = launch.host or host_facts.read_host()
     sources = sources or Sources()
-    tables, sizes = ThreadTables(sources), SizeFinder(sources)
+    tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
     alive = [living[record.process] for record in found]
-    left = reserve_files.left_ends(spool)
+    left = endings.left_ends(spool)
     now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
-    ends = endings.of_records(found, alive, launch, sampled, left, now_s)
+    ends = endings.of_records(found, alive, launch, seen, left, now_s)
     if root is not None:  # nothing is lost: what these do later is not of this run
         ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
-    seen_by = {(p.ns_pid, p.born): p for p in seen}
     # Whether processes of other machines still run is unknown here.
     goes_on = ("running", "unknown") if launcher_alive else ("running",)
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
-        seen_process = seen_by.get((record.pid, record.born or 0))
         if functions is not None:
             whole = replace(record, codes=functions[0], threads=functions[1])
         else:
-            whole = reader.with_tables(record, end, seen_process, growing=end.state in goes_on)
+            whole = reader.with_tables(record, end, seen.get(record.process), growing=end.state in goes_on)
         try:
-            packed.append((whole, end, sizes.with_sizes(_process(whole, end, machine_host, tables, cores))))
+            packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
     found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = dynamic_code.with_files(
-        tables.sharing_strings([process for _, _, process in packed]), sources
-    )
-    processes = unseen_functions.with_definitions(processes, sources)
+    processes = program_files.with_sizes([process for _, _, process in packed], sources)
+    processes = program_files.with_dynamic_files(processes, tables.strings, sources)
+    processes = program_files.with_definitions(tables.sharing_strings(processes), sources)
     found = with_lightning_ranks(found)
     processes = _with_roles(processes, found, root)
-    unrecorded = reserve_files.unrecorded(spool, reader.files)
+    unrecorded = endings.unrecorded(spool, reader.files)
     whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
     warnings = [
         *reader.damaged,
@@ -223,16 +217,16 @@ class _Reader:
         """Return the undamaged records as they are now."""
         found: dict[str, Record | Notice] = {}
         for path in files(self._spool, settings.RECORD_SUFFIX):
-            read = self._read(path)
-            if read is not None:
-                found[path.stem] = read
-        for path in reserve_files.kept_files(self._spool):
+            with contextlib.suppress(OSError):  # replaced by the next snapshot meanwhile
+                about = path.stat()
+                state: tuple[int, ...] = about.st_ino, about.st_size, about.st_mtime_ns
+                found[path.stem] = self._decoded(path.name, state, partial(records.read_bytes, path))
+        for path in kept_files(self._spool):
             self._tables[path.stem] = path
             before = found.get(path.stem)
             last = isinstance(before, Record) and before.state != "snapshot"
-            for kept in self._kept(path, last=last):
-                # A damaged one was being written when the process ended; the record before it stands.
-                if isinstance(kept, Record) and (not isinstance(before, Record) or kept.perf > before.perf):
+            for kept in _kept(path, last=last):
+                if not isinstance(before, Record) or kept.perf > before.perf:
                     found[path.stem] = before = kept
         # After the files, since processes may have been gathered meanwhile.
         for ended in gathered.gathered(self._spool):
@@ -283,33 +277,6 @@ class _Reader:
             effect=None if tables.effect is None else Effect(*tables.effect),
         )
 
-    def _kept(self, path: Path, *, last: bool) -> list[Record | Notice | None]:
-        """Return a kept file's records, oldest first; of a tracer's file none if `last` is known."""
-        try:
-            with path.open("rb") as file:
-                of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
-            if not of_tracer:
-                return [self._read(path)]
-            if last:
-                return []
-            found: list[Record | Notice | None] = []
-            for data in mapped_tables.read_tables(path, growing=True).records():
-                try:
-                    found.append(records.decode_record(data))
-                except ValueError:
-                    continue
-            return found
-        except (OSError, ValueError):
-            return []  # gone, or damaged, which is noted when its tables are read
-
-    def _read(self, path: Path) -> Record | Notice | None:
-        try:
-            about = path.stat()
-            state = (about.st_ino, about.st_size, about.st_mtime_ns)
-        except OSError:
-            return None  # replaced by the next snapshot meanwhile
-        return self._decoded(path.name, state, lambda: records.read_bytes(path))
-
     def _decoded(self, name: str, state: tuple[int, ...], read: Callable[[], bytes]) -> Record | Notice:
         """Return a record, or a notice if it is damaged; decoded again only if its file's `state` changed."""
         known = self._known.get(name)
@@ -322,6 +289,23 @@ class _Reader:
             found = _unreadable(name, error)
         self._known[name] = state, found
         return found
+
+
+def _kept(path: Path, *, last: bool) -> Iterator[Record]:
+    """Yield the records in a kept file, oldest first; of a tracer's file none if `last` is known."""
+    try:
+        with path.open("rb") as file:
+            of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
+        if not of_tracer:
+            found = [records.read_bytes(path)]
+        else:
+            found = [] if last else [*mapped_tables.read_tables(path, growing=True).records()]
+    except (OSError, ValueError):
+        return  # gone, or damaged, which is noted when its tables are read
+    for data in found:
+        # A damaged one was being written when the process ended; the record before it stands.
+        with contextlib.suppress(ValueError):
+            yield records.decode_record(data)
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> Notice:
@@ -344,12 +328,12 @@ def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, Threa
 
 
 def _last_records(
-    reader: _Reader, found: list[Record], numbers: Mapping[tuple[int, int | None], int], seconds: float
+    reader: _Reader, found: list[Record], seen: Mapping[ProcessKey, SeenProcess], seconds: float
 ) -> tuple[list[Record], dict[ProcessKey, bool | None]]:
     """Return the last records and which processes live, checked first: agents write before they end."""
     deadline = time.monotonic() + seconds
     while True:
-        alive = {record.process: _alive(record, numbers) for record in found}
+        alive = {record.process: _alive(record, seen) for record in found}
         unended = [record for record in found if record.state == "snapshot"]
         if unended:
             found = reader.read()
@@ -358,14 +342,14 @@ def _last_records(
         time.sleep(0.02)
     for record in found:  # new in the last reading
         if record.process not in alive:
-            alive[record.process] = _alive(record, numbers)
+            alive[record.process] = _alive(record, seen)
     return found, alive
 
 
-def _alive(record: Record, numbers: Mapping[tuple[int, int | None], int]) -> bool | None:
-    """Return whether a record's process runs; `numbers` are the sampler's process numbers."""
-    number = numbers.get((record.pid, record.born), record.pid)
-    return is_alive(record.kernel, number, record.born)
+def _alive(record: Record, seen: Mapping[ProcessKey, SeenProcess]) -> bool | None:
+    """Return whether a record's process runs; in another PID namespace it knows itself by another number."""
+    process = seen.get(record.process)
+    return is_alive(record.kernel, record.pid if process is None else process.pid, record.born)
 
 
 def captures_on(spool: Path) -> bool:

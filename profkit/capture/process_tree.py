@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from array import array
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from profkit.capture.agent.process_facts import read_file, read_stat, status_words, switches, words_of
 from profkit.capture.proc_files import TICKS, file_budget, last_pid, process_numbers
-from profkit.capture.watched import WatchedProcess, WatchedThread, every_thread, process_record
 
 #: Most rows of thread samples, 24 bytes each; beyond, every second one is dropped.
 MOST_ROWS = 1 << 17
@@ -30,6 +31,112 @@ FIRST_LOOKS = 5
 FULL_SCAN_INTERVAL, FULL_SCAN_SHARE = 10.0, 0.001
 
 _PROC = "/proc"
+
+#: What is recorded as it stands.
+_OF_THREAD = (
+    *("tid", "name", "run_ns", "wait_ns", "timeslices", "user_s", "system_s"),
+    *("voluntary", "involuntary"),
+)
+_OF_PROCESS = (
+    *("pid", "ns_pid", "parent", "born", "cpu_s", "first_ns", "last_ns", "gone_ns", "peak_threads"),
+    *("alive", "folded"),
+)
+
+
+@dataclass(slots=True, eq=False)
+class WatchedThread:
+    """One thread's counters since the first reading (``before``), named as in `record_types.SeenThread`.
+
+    ``rows`` are triples (time, run, wait).
+    """
+
+    tid: int
+    name: str = ""
+    run_ns: int = -1
+    wait_ns: int = -1
+    timeslices: int = -1
+    user_s: float | None = None
+    system_s: float | None = None
+    voluntary: int | None = None
+    involuntary: int | None = None
+    rows: array[int] = field(default_factory=lambda: array("q"))
+    fd: int = -1
+    details_run: int = -2
+    unchanged_ns: int = 0
+    before: tuple[int, int, int] = (0, 0, 0)
+    details_before: tuple[int, int, int | None, int | None] = (0, 0, 0, 0)
+
+    def note(self, now_ns: int, run: int, wait: int, slices: int) -> int:
+        """Take a reading; return the rows it took. An unchanged one is written only before a change."""
+        if run == self.run_ns and wait == self.wait_ns:
+            self.unchanged_ns = now_ns
+            return 0
+        added = 1
+        if self.unchanged_ns:
+            self.rows.extend((self.unchanged_ns, self.run_ns, self.wait_ns))
+            self.unchanged_ns = 0
+            added = 2
+        self.rows.extend((now_ns, run, wait))
+        self.run_ns, self.wait_ns, self.timeslices = run, wait, slices
+        return added
+
+    def thin(self) -> int:
+        """Keep the first, every second and the last row; return how many are left."""
+        rows, n = self.rows, len(self.rows) // 3
+        if n > 3:
+            kept = array("q")
+            for at in (*range(0, n - 1, 2), n - 1):
+                kept.extend(rows[3 * at : 3 * at + 3])
+            self.rows = kept
+        return len(self.rows) // 3
+
+    def close(self) -> bool:
+        """Close the open counter; return whether there was one."""
+        if self.fd < 0:
+            return False
+        os.close(self.fd)
+        self.fd = -1
+        return True
+
+    def as_record(self) -> dict[str, Any]:
+        """Return values that `marshal` writes; the rows with the last reading if that was left out as unchanged."""
+        last = (self.unchanged_ns, self.run_ns, self.wait_ns) if self.unchanged_ns else ()
+        known = {name: getattr(self, name) for name in _OF_THREAD}
+        return {**known, "rows": self.rows.tobytes() + array("q", last).tobytes()}
+
+
+@dataclass(slots=True, eq=False)
+class WatchedProcess:
+    """One process of the tree, and its threads, ended ones too, named as in `record_types.SeenProcess`.
+
+    ``looks`` counts its descriptions; ``folded`` are the sums of ended threads.
+    """
+
+    pid: int
+    parent: int
+    born: int
+    name: str
+    ns_pid: int
+    command: list[str] = field(default_factory=list)
+    cpu_s: float = 0.0
+    cpu_ticks_before: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    gone_ns: int = 0
+    looks: int = 0
+    peak_threads: int = 0
+    alive: bool = True
+    threads: dict[int, WatchedThread] = field(default_factory=dict)
+    ended: list[WatchedThread] = field(default_factory=list)
+    folded: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    def every_thread(self) -> list[WatchedThread]:
+        return [*self.ended, *self.threads.values()]
+
+    def as_record(self) -> dict[str, Any]:
+        known = {name: getattr(self, name) for name in _OF_PROCESS}
+        threads = [thread.as_record() for thread in self.every_thread()]
+        return {**known, "command": self.command or [self.name], "threads": threads}
 
 
 class ProcessTree:
@@ -90,7 +197,6 @@ class ProcessTree:
                 break
 
     def close(self) -> None:
-        """Close all files."""
         for process in self._members.values():
             for thread in process.threads.values():
                 self._files -= thread.close()
@@ -127,7 +233,6 @@ class ProcessTree:
             self._find_threads(process)
 
     def _adopt(self, pid: int) -> bool:
-        """Add a process if it belongs to the tree."""
         first = pid not in self._known
         self._known.add(pid)
         if pid == os.getpid():
@@ -220,19 +325,19 @@ class ProcessTree:
             run, wait, slices = (
                 now - then for now, then in zip((run, wait, slices), thread.before, strict=True)
             )
-            if run < thread.run:  # another thread with this number
+            if run < thread.run_ns:  # another thread with this number
                 self._end_thread(process, thread)
                 process.threads[thread.tid] = WatchedThread(thread.tid)
                 return True
-            self.ran_ns += run - max(0, thread.run)
-            self.queued_ns += wait - max(0, thread.wait)
+            self.ran_ns += run - max(0, thread.run_ns)
+            self.queued_ns += wait - max(0, thread.wait_ns)
             self._rows += thread.note(now_ns, run, wait, slices)
             if run or wait:
                 self.has_schedstat = True
         process.first_ns = process.first_ns or now_ns
         process.last_ns = now_ns
         first = thread.details_run == -2
-        if first or (details and (thread.details_run != thread.run or run < 0)):
+        if first or (details and (thread.details_run != thread.run_ns or run < 0)):
             self._read_details(process, thread, everything=details)
         return True
 
@@ -251,23 +356,24 @@ class ProcessTree:
         base = f"{_PROC}/{process.pid}/task/{thread.tid}/"
         try:
             thread.name, fields = read_stat(base + "stat")
-            user, system, thread.born = int(fields[11]), int(fields[12]), int(fields[19])
+            user, system = int(fields[11]), int(fields[12])
             counts = switches(read_file(base + "status")) if everything else (None, None)
             if self._before:
                 thread.details_before = user, system, *counts
-            thread.user, thread.system = user - thread.details_before[0], system - thread.details_before[1]
+            thread.user_s = (user - thread.details_before[0]) / TICKS
+            thread.system_s = (system - thread.details_before[1]) / TICKS
             if everything:
                 thread.voluntary = _rise(counts[0], thread.details_before[2])
                 thread.involuntary = _rise(counts[1], thread.details_before[3])
         except (OSError, ValueError, IndexError):
             return
-        thread.details_run = thread.run if everything else -1
+        thread.details_run = thread.run_ns if everything else -1
         self._details_s += time.thread_time() - begun
 
     def _describe(self, process: WatchedProcess, name: str, fields: list[bytes]) -> None:
         """Read what a process is, and its totals, which include ended threads."""
-        process.zombie = fields[0] in (b"Z", b"X")
-        if process.zombie:
+        process.alive = fields[0] not in (b"Z", b"X")
+        if not process.alive:
             process.gone_ns = process.gone_ns or time.monotonic_ns()
             parent = self._members.get(process.parent)
             if parent is not None and name != process.name and process.command == parent.command:
@@ -278,7 +384,7 @@ class ProcessTree:
         ticks = int(fields[11]) + int(fields[12])
         if self._before:
             process.cpu_ticks_before = ticks
-        process.cpu_ticks = max(process.cpu_ticks, ticks - process.cpu_ticks_before)
+        process.cpu_s = max(process.cpu_s, (ticks - process.cpu_ticks_before) / TICKS)
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"{_PROC}/{process.pid}/cmdline", "rb") as file:
                 words = words_of(file.read(1 << 16))
@@ -292,7 +398,7 @@ class ProcessTree:
     def _end_thread(self, process: WatchedProcess, thread: WatchedThread) -> None:
         self._files -= thread.close()
         process.threads.pop(thread.tid, None)
-        if thread.run > 0 or thread.user is not None:
+        if thread.run_ns > 0 or thread.user_s is not None:
             process.ended.append(thread)
         else:
             self._drop([thread])
@@ -308,26 +414,26 @@ class ProcessTree:
 
     def _forget_least(self) -> None:
         """Sum up the half of the ended processes that used the CPU least."""
-        self._gone.sort(key=lambda process: -process.cpu_ticks)
+        self._gone.sort(key=lambda process: -process.cpu_s)
         kept = len(self._gone) // 2
         for process in self._gone[kept:]:
             self.forgotten_processes += 1
-            self.forgotten_cpu_s += process.cpu_ticks / TICKS
+            self.forgotten_cpu_s += process.cpu_s
             self._drop(process.ended)
         del self._gone[kept:]
 
     def _fold_threads(self) -> None:
         """Sum up the half of the ended threads that used the CPU least, per process."""
-        ended = sorted(thread.run for process in self._all() for thread in process.ended)
+        ended = sorted(thread.run_ns for process in self._all() for thread in process.ended)
         if not ended:
             return
         middle = ended[len(ended) // 2]
         for process in self._all():
-            folded = [thread for thread in process.ended if thread.run <= middle]
-            process.ended = [thread for thread in process.ended if thread.run > middle]
-            process.folded_threads += len(folded)
-            process.folded_run += sum(max(0, thread.run) for thread in folded)
-            process.folded_wait += sum(max(0, thread.wait) for thread in folded)
+            folded = [thread for thread in process.ended if thread.run_ns <= middle]
+            process.ended = [thread for thread in process.ended if thread.run_ns > middle]
+            for thread in folded:
+                number, run, wait = process.folded
+                process.folded = [number + 1, run + max(0, thread.run_ns), wait + max(0, thread.wait_ns)]
             self._drop(folded)
 
     def _drop(self, threads: list[WatchedThread]) -> None:
@@ -336,7 +442,7 @@ class ProcessTree:
 
     def _thin(self) -> None:
         self.thinned += 1
-        self._rows = sum(thread.thin() for process in self._all() for thread in every_thread(process))
+        self._rows = sum(thread.thin() for process in self._all() for thread in process.every_thread())
 
     def _all(self) -> Iterable[WatchedProcess]:
         yield from self._gone
@@ -345,7 +451,7 @@ class ProcessTree:
     def as_records(self) -> list[dict[str, Any]]:
         """Return values that `marshal` writes, processes in the order of first sight."""
         seen = (process for process in self._all() if process.first_ns)
-        return [process_record(process) for process in sorted(seen, key=lambda p: p.first_ns)]
+        return [process.as_record() for process in sorted(seen, key=lambda p: p.first_ns)]
 
 
 def _rise(now: int | None, before: int | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Where a run comes from: command, time, revision of the working directory, and job."""
+"""Where a run comes from: command, time, revision of the working directory, job, and installed distributions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profkit.capture.agent import process_facts, settings
@@ -85,3 +85,19 @@ def _job_identity(environ: Mapping[str, str]) -> str | None:
     if step and (not parts or parts[0].startswith("TORCHELASTIC_RUN_ID")):
         parts.append(f"SLURM_JOB_ID:{step}")
     return re.sub(r"[^\w.@-]", "_", " ".join(parts)) or None
+
+
+def installed_packages(path: Iterable[str]) -> dict[str, str]:
+    """Return distributions and versions by ``*.dist-info`` names (PyPA, *Recording installed projects*)."""
+    found: dict[str, str] = {}
+    for entry in dict.fromkeys(path):
+        try:
+            names = os.listdir(entry)
+        except (OSError, ValueError):  # sys.path may hold anything
+            continue
+        for name in names:
+            base, dot, kind = name.rpartition(".")
+            if dot and kind in ("dist-info", "egg-info") and "-" in base:
+                distribution, _, version = base.partition("-")
+                found.setdefault(distribution.replace("_", "-").lower(), version.partition("-")[0])
+    return dict(sorted(found.items()))

@@ -191,7 +191,6 @@ class _Spy:
 
     @property
     def seconds(self) -> float:
-        """Return for how many seconds it has read."""
         return time.monotonic() - self.begin
 
     def cpu_s(self) -> float:

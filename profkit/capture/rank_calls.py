@@ -93,36 +93,23 @@ def _profile(
     taken = profile.tottime[callers] * part[callers]
     edges = profile.edges or Edges.empty()
     none = np.zeros(len(callers), np.int64)
-    waits: dict[str, Any] = {
-        column: None if getattr(profile, column) is None else _moved(getattr(profile, column), part)
-        for column in ("wait", "blocked")
-    }
-    for column, own in (("cumwait", "wait"), ("cumblocked", "blocked")):
-        values = getattr(profile, column)
-        waits[column] = None if values is None else np.append(values, waits[own][-1])
-    known = estimates_of(profile)
     error = NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
-    unknown: dict[str, float] = {
-        "calls_low": np.nan,
-        "calls_high": np.nan,
-        "samples": looks,
-        "tottime_error": error,
-    }
-    texts_of = {"file": file, "line": 0, "name": name, "qualname": 0, "module": 0, "source_hash": 0}
+    new: dict[str, float] = {"file": file, "name": name}
+    new |= {"calls_low": np.nan, "calls_high": np.nan, "samples": looks, "tottime_error": error}
+    known: Mapping[str, Any] = estimates_of(profile)
+    before = replace(profile, **known).columns(np.ones(len(profile), np.bool_))
     columns: dict[str, Any] = {
-        column: np.append(getattr(profile, column), value).astype(np.int32)
-        for column, value in texts_of.items()
+        column: np.append(values, new.get(column, 0)).astype(values.dtype)
+        for column, values in before.items()
+        if values is not None
     }
-    columns |= {
-        column: np.append(known[column], unknown[column]).astype(known[column].dtype) for column in known
-    }
+    for own, cumulative in (("tottime", "cumtime"), ("wait", "cumwait"), ("blocked", "cumblocked")):
+        if own in columns:
+            columns[own] = _moved(before[own], part)
+            columns[cumulative][-1] = columns[own][-1]
     return replace(
         profile,
         strings=strings,
-        ncalls=np.append(profile.ncalls, 0),
-        primitive_calls=np.append(profile.primitive_calls, 0),
-        tottime=_moved(profile.tottime, part),
-        cumtime=np.append(profile.cumtime, taken.sum()),
         edges=Edges(
             np.append(edges.caller, callers).astype(np.int32),
             np.append(edges.callee, np.full(len(callers), len(profile))).astype(np.int32),
@@ -131,7 +118,6 @@ def _profile(
             np.append(edges.tottime, taken),
             np.append(edges.cumtime, taken),
         ),
-        **waits,
         **columns,
     )
 

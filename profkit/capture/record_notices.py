@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from profkit.capture.endings import Ending, Unrecorded
+from profkit.capture.endings import Ending
 from profkit.capture.record_types import Launch, Notes, Record
 from profkit.model import Notice, Process
 from profkit.model.notices import Number, grouped, missing_ranks
@@ -52,7 +52,7 @@ def of_launch(
     launcher_alive: bool | None,
     whole_s: float,
     records: Sequence[Record],
-    unrecorded: Sequence[Unrecorded],
+    unrecorded: Sequence[tuple[int, str]],
     damaged: Sequence[Notice],
 ) -> Iterable[Notice]:
     """Yield what limits the run as a whole; `damaged` are notices of unreadable records."""
@@ -67,7 +67,7 @@ def of_launch(
         yield Notice("ranks-selected", facts.ranks) if traced else Notice("ranks-absent", facts.ranks)
     if not facts.counters_only and not (records or unrecorded or damaged or facts.attached):
         yield Notice("no-record")
-    yield from grouped((process.pid, Notice("process-unrecorded", process.error)) for process in unrecorded)
+    yield from grouped((pid, Notice("process-unrecorded", error)) for pid, error in unrecorded)
     expected = {r.world_size for r in records if r.world_size is not None and r.of_job}
     if len(expected) == 1 and not facts.job:
         missing = missing_ranks("rank-missing", (r.rank for r in records), expected.pop())

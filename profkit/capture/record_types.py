@@ -203,8 +203,19 @@ class Notes:
     own_profiler_more: Count = 0
 
 
+class _OnKernel:
+    __slots__ = ()
+    host: str
+    boot: str
+
+    @property
+    def kernel(self) -> str:
+        """Return what identifies the kernel under the process; containers share it."""
+        return self.boot or self.host
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class Record(_OnKernel):
     """One process image, up to its end or ``snapshot``; if `mapped`, functions are in the tracer's file."""
 
     pid: Number
@@ -253,11 +264,6 @@ class Record:
     effect: Effect | None = None
 
     @property
-    def kernel(self) -> str:
-        """Return what identifies the kernel under the process; containers share it."""
-        return self.boot or self.host
-
-    @property
     def process(self) -> ProcessKey:
         """Return what identifies the process, whose images have a record each."""
         return self.kernel, self.pid, self.born
@@ -274,7 +280,6 @@ class Record:
 
     @property
     def python(self) -> tuple[int, int]:
-        """Return the interpreter's version."""
         major, minor, _ = self.version.split(".")
         return int(major), int(minor)
 
@@ -338,7 +343,7 @@ class SeenMachine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sampled:
+class Sampled(_OnKernel):
     """What the sampler wrote; `root` is the target's process, `cpu_s` the cost, `notes` what was not seen."""
 
     host: str
@@ -353,9 +358,9 @@ class Sampled:
     neighbours: Neighbours | None = None
 
     @property
-    def kernel(self) -> str:
-        """Return the same as `Record.kernel`."""
-        return self.boot or self.host
+    def by_process(self) -> dict[ProcessKey, SeenProcess]:
+        """Return the processes by `Record.process`, which has their numbers in their containers."""
+        return {(self.kernel, seen.ns_pid, seen.born): seen for seen in self.processes}
 
     @property
     def series(self) -> Series | None:
@@ -364,18 +369,13 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
-class Launcher:
+class Launcher(_OnKernel):
     """The launcher's process."""
 
     boot: str
     host: str
     pid: Number
     born: Count | None
-
-    @property
-    def kernel(self) -> str:
-        """Return the same as `Record.kernel`."""
-        return self.boot or self.host
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,12 +28,6 @@ _MOST_LAUNCH_BYTES = 2**24
 #: Most rows of a list, and processes (the sampler follows half as many): each becomes kilobytes in a run.
 _MOST_ROWS, _MOST_PROCESSES = 2**16, 10_000
 
-#: Begin of a record of the first format, which had no header: a dictionary of `marshal`.
-_FIRST_FORMAT = (b"{", b"\xfb")
-_OTHER_VERSION = (
-    "made by another version of profkit, in format {} where this one reads {}: merge it with that version"
-)
-
 _VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
 _SERIES_COLUMN = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _MOST_SERIES_COLUMNS = 256
@@ -43,15 +37,14 @@ _Array = npt.NDArray[Any]
 
 def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     """Check the header, and return the data behind it."""
-    if data[:1] in _FIRST_FORMAT:
-        raise MemberError(_OTHER_VERSION.format(1, version))
     if len(data) < record_file.HEADER_BYTES:
         raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
     if data[: len(magic)] != magic:
         raise MemberError("not written by profkit")
     found, checksum = (int.from_bytes(data[at : at + 4], "little") for at in (8, 12))
     if found != version:
-        raise MemberError(_OTHER_VERSION.format(found, version))
+        problem = f"made by another version of profkit, in format {found} where this one reads {version}"
+        raise MemberError(f"{problem}: merge it with that version")
     size = int.from_bytes(data[16:24], "little")
     body = memoryview(data)[record_file.HEADER_BYTES :]
     if len(body) != size:

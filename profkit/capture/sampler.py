@@ -217,7 +217,6 @@ class _Watch:
         self.meters.read(time.monotonic_ns(), *self.tree.counts())
 
     def look_around(self, *, final: bool) -> None:
-        """Read who else runs, if the target queues."""
         tree, busy = self.tree, self.meters.columns.get("busy_s")
         self.neighbours.look(
             tree, tree.queued_ns / 1e9, tree.ran_ns / 1e9, busy[-1] if busy else None, final=final

@@ -101,7 +101,6 @@ class Selection:
             environment[settings.RANKS_VARIABLE] = self.ranks
 
     def as_facts(self) -> dict[str, Any]:
-        """Return it as facts of the launcher."""
         waited_for = {"range": self.capture_range, "steps": self.step_range}.get(self.kind, "")
         return {
             "window": self.kind,

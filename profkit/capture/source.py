@@ -7,7 +7,6 @@ leading indentation, so it is the same on every machine and Python version.
 from __future__ import annotations
 
 import ast
-import codecs
 import functools
 import hashlib
 import io
@@ -268,14 +267,7 @@ def read_source(path: str) -> SourceFile | None:
         return None
     try:
         data = read_regular(path, _MOST_BYTES)
-        return SourceFile(data.decode(_encoding(data)))
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        return SourceFile(data.decode(encoding))
     except (OSError, SyntaxError, LookupError, ValueError):
         return None
-
-
-def _encoding(data: bytes) -> str:
-    """Return the encoding that a file declares in its first two lines."""
-    end = data.find(b"\n", data.find(b"\n") + 1)
-    if not data.startswith(codecs.BOM_UTF8) and data.find(b"coding", 0, end if end >= 0 else None) < 0:
-        return "utf-8"
-    return tokenize.detect_encoding(io.BytesIO(data).readline)[0]

@@ -105,7 +105,6 @@ class Sources:
 
     @functools.cached_property
     def _kept(self) -> dict[bytes, bytes]:
-        """Return what the cache has of each file."""
         if self._cache is not None:
             with contextlib.suppress(OSError, ValueError):
                 return _read(self._cache)

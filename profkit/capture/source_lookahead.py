@@ -10,8 +10,8 @@ from pathlib import Path
 
 from profkit.capture import host
 from profkit.capture.mapped_tables import GrowingNames
-from profkit.capture.reserve_files import kept_files
 from profkit.capture.source_cache import Sources
+from profkit.capture.spool import kept_files
 
 #: Seconds between two looks at the files: least, most, and as a share of the time so far.
 _LEAST_S, _MOST_S, _PART = 0.05, 1.0, 0.02

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.formats.atomic import replacing
 
 FACTS_NAME = "launch.json"
@@ -60,9 +61,19 @@ def directories(spool: Path) -> list[Path]:
 
 
 def files(spool: Path, suffix: str) -> Iterator[Path]:
-    """Yield the files of processes with this suffix."""
     for place in directories(spool):
         yield from sorted(place.glob("*" + suffix))
+
+
+def kept_files(spool: Path) -> Iterator[Path]:
+    """Yield the files that agents keep (`agent.reserve`): the tracer's tables, or without a tracer the newest record.
+
+    Those that are empty are left out.
+    """
+    for path in files(spool, RESERVE_SUFFIX):
+        with contextlib.suppress(OSError):
+            if path.stat().st_size > 0:
+                yield path
 
 
 def write_facts(spool: Path, facts: dict[str, Any], *, last: bool = False) -> None:

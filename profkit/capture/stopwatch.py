@@ -6,11 +6,11 @@ import os
 import time
 from dataclasses import dataclass
 
+from profkit.capture.agent import machine
+
 _NS = 1e-9
 #: Most readings, until the thread kept its CPU from the first to the last.
 _TRIES = 10
-#: Fields of ``/proc/stat``: user, nice, system, irq, softirq, steal.
-_BUSY = (0, 1, 2, 5, 6, 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,5 @@ def _queued_of_others() -> float | None:
 
 def _busy() -> float | None:
     """Return the CPU seconds of the machine since its start, steal by a hypervisor included."""
-    try:
-        with open("/proc/stat", "rb") as file:
-            fields = file.readline().split()[1:]
-        return sum(int(fields[i]) for i in _BUSY) / os.sysconf("SC_CLK_TCK")
-    except (OSError, IndexError, ValueError):
-        return None
+    found = machine.read_fields(machine.cpu_seconds, "/proc/stat")
+    return sum(found.values()) if found else None

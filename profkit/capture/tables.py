@@ -1,4 +1,4 @@
-"""Converts an agent's tables of one thread to a `Profile`: sums, open calls, names, source hashes."""
+"""Converts an agent's tables of one thread to a `Profile`, ranges and calling contexts."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from profkit.capture.path_tables import paths_of
-from profkit.capture.range_tables import range_calls
 from profkit.capture.rank_calls import mpi_call, with_mpi_calls
 from profkit.capture.record_types import RANK_CALLS, Codes, Record, Rows, ThreadTable
 from profkit.capture.source_cache import Sources
-from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, Slice, Thread
+from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, RangeCalls, Slice, Thread
 from profkit.model.arrays import Floats, Index, Ints
 from profkit.model.estimates import known_calls, stated, summed_estimates
+from profkit.model.paths import Paths, with_callees
 from profkit.model.pauses import PAUSE_KINDS
 
 _Value = TypeVar("_Value", np.int64, np.float64)
@@ -33,6 +32,11 @@ SHORTEST_LINE_S, MOST_LINES = 1e-3, 300
 #: Most slices of a thread; of more, the longest are kept.
 MOST_SLICES = 600
 
+#: Share of the thread's time, callees included, from which a calling context is kept.
+LEAST_PATH_SHARE = 2e-5
+#: Prefixes of numbers of NVTX whose names are not known yet.
+_NAME, _DOMAIN = "name ", "domain "
+
 _WAITING = ("wait", "cumwait", "blocked", "cumblocked")
 
 
@@ -41,7 +45,8 @@ class ThreadTables:
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = sources or Sources()
-        self._strings: dict[str, int] = {"": 0}
+        #: The table of all profiles, which grows with each.
+        self.strings: dict[str, int] = {"": 0}
         self._table: tuple[str, ...] = ()
         #: By import path, which gives files their module names: texts of functions, and modules of files.
         self._known: dict[tuple[str, ...], tuple[dict[_Code, tuple[int, ...]], dict[str, int]]] = {}
@@ -49,8 +54,8 @@ class ThreadTables:
         self._rows = np.zeros((0, len(_TEXTS)), np.int32)
 
     def sharing_strings(self, processes: Sequence[Process]) -> list[Process]:
-        """Return processes whose profiles share the one string table, which grew with each of them."""
-        table = tuple(self._strings)
+        """Return processes whose profiles share the one string table as it is now."""
+        table = tuple(self.strings)
 
         def sharing(thread: Thread) -> Thread:
             return replace(thread, profile=replace(thread.profile, strings=table))
@@ -142,7 +147,7 @@ class ThreadTables:
             seen[method] = seconds, int(of.count.sum())
             file, name = map(self._string, mpi_call(method))
             texts[method] = file, name
-        self._table = tuple(self._strings)
+        self._table = tuple(self.strings)
         lines = table.lines
         looked: Floats = np.zeros(len(thread.profile))
         if lines is not None:
@@ -150,7 +155,7 @@ class ThreadTables:
         return with_mpi_calls(thread, seen, looked, texts, self._table)
 
     def _string(self, text: str) -> int:
-        return self._strings.setdefault(text, len(self._strings))
+        return self.strings.setdefault(text, len(self.strings))
 
     def _labels(self, record: Record, numbers: npt.NDArray[np.intp]) -> dict[str, Any]:
         codes = record.codes
@@ -160,8 +165,8 @@ class ThreadTables:
         if len(new):
             texts = itertools.chain.from_iterable(self._texts(record, new))
             self._rows[new] = np.fromiter(texts, np.int32, len(new) * len(_TEXTS)).reshape(len(new), -1)
-        if len(self._table) != len(self._strings):
-            self._table = tuple(self._strings)
+        if len(self._table) != len(self.strings):
+            self._table = tuple(self.strings)
         columns = np.ascontiguousarray(self._rows[numbers].T)
         return {
             "strings": self._table,
@@ -232,6 +237,104 @@ def _slices(table: ThreadTable, row_of: Index) -> tuple[Slice, ...] | None:
     kept = _longest(busiest, MOST_SLICES)
     kept = kept[np.argsort(kept.begin_ns)]
     return tuple(Slice(int(row_of[function]), *rest) for function, *rest in kept.tolist())
+
+
+def range_calls(table: ThreadTable, row_of: Index) -> RangeCalls | None:
+    """Return the sums of one thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
+    seen, inside = table.contexts, table.inside
+    if not len(seen.parent):
+        return None
+    strings: dict[str, int] = {"": 0}
+
+    def string(kind: str, number: int) -> int:
+        return strings.setdefault(f"{kind}{number}", len(strings)) if number else 0
+
+    # Merge contexts whose openers have the same row, or none, like the agent's own functions.
+    numbers: dict[tuple[int, int, int, int], int] = {}
+    counts: list[int] = []
+    moved: list[int] = []
+    for parent, domain, name, opener, count in seen.tolist():
+        around = moved[parent] if parent >= 0 else -1
+        row = int(row_of[opener]) if opener >= 0 else -1
+        number = numbers.setdefault((around, string(_NAME, name), string(_DOMAIN, domain), row), len(numbers))
+        if number == len(counts):
+            counts.append(0)
+        counts[number] += count
+        moved.append(number)
+    contexts = np.array(list(numbers), np.int32)
+    function = row_of[inside.function]
+    known = function >= 0
+    # Without kernel counters, a thread's waiting is unknown, not zero.
+    unknown = 0.0 if table.measured else np.nan
+    return RangeCalls(
+        strings=tuple(strings),
+        parent=contexts[:, 0],
+        name=contexts[:, 1],
+        domain=contexts[:, 2],
+        opener=contexts[:, 3],
+        count=np.array(counts, np.int64),
+        context=np.array(moved, np.int32)[inside.context[known]],
+        function=function[known],
+        ncalls=inside.calls[known],
+        tottime=inside.tottime[known],
+        wait=inside.wait[known] + unknown,
+        blocked=inside.blocked[known] + unknown,
+    )
+
+
+def name_ranges(calls: RangeCalls, names: Mapping[int, str], domains: Mapping[int, str]) -> RangeCalls:
+    """Replace the collector's numbers by names."""
+
+    def text(known: str) -> str:
+        for kind, texts, lost in ((_NAME, names, "(name {} is lost)"), (_DOMAIN, domains, "(domain {})")):
+            if known.startswith(kind):
+                number = int(known[len(kind) :])
+                return texts.get(number, lost.format(number))
+        return known
+
+    table: dict[str, int] = {"": 0}
+    moved = np.array([table.setdefault(text(known), len(table)) for known in calls.strings], np.int32)
+    return replace(calls, strings=tuple(table), name=moved[calls.name], domain=moved[calls.domain])
+
+
+def paths_of(table: ThreadTable, row_of: Index) -> Paths | None:
+    """Return the contexts of a thread, or ``None``; `row_of` maps function numbers to profile rows, or −1."""
+    seen = table.paths
+    if not len(seen.parent):
+        return None
+    parent = seen.parent
+    function = np.append(row_of, np.int32(-1))[seen.function]  # -1 is the last, also without functions
+    kept = (function >= 0) & (with_callees(parent, seen.tottime) >= LEAST_PATH_SHARE * seen.tottime.sum())
+    inside = parent >= 0
+    while (inside & kept & ~kept[parent]).any():
+        kept &= ~inside | kept[parent]
+    (lost,) = np.nonzero(~kept)
+    around = parent[lost]
+    while (further := (around >= 0) & ~kept[around]).any():
+        around[further] = parent[around[further]]
+    # Omitted contexts become one row for each kept caller.
+    found = np.zeros(len(parent) + 1, bool)
+    found[around + 1] = True
+    callers = np.flatnonzero(found) - 1
+    group = (np.cumsum(found) - 1)[around + 1]
+    number = np.cumsum(kept) - 1
+
+    def summed(values: npt.NDArray[Any]) -> Floats:
+        return np.concatenate([values[kept], np.bincount(group, values[lost], len(callers))])
+
+    def numbered(rows: Ints) -> Ints:
+        return np.where(rows >= 0, number[rows], -1)
+
+    # Without kernel counters, a thread's waiting is unknown, not zero.
+    unknown = 0.0 if table.measured else np.nan
+    return Paths(
+        np.concatenate([numbered(parent[kept]), numbered(callers)]).astype(np.int32),
+        np.concatenate([function[kept], np.full(len(callers), -1)]).astype(np.int32),
+        np.rint(summed(seen.calls)).astype(np.int64),
+        summed(seen.tottime),
+        summed(seen.wait) + unknown,
+        summed(seen.blocked) + unknown,
+    )
 
 
 def _summed(rows: Index, values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Value]:

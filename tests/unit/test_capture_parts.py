@@ -15,9 +15,8 @@ from profkit.capture import packer, provenance, record_notices
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.block_tables import block_tables
-from profkit.capture.endings import Ending, Unrecorded
+from profkit.capture.endings import Ending
 from profkit.capture.lightning_ranks import with_lightning_ranks
-from profkit.capture.packages import installed_packages
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import Record
 from profkit.capture.tables import ThreadTables
@@ -161,7 +160,7 @@ def test_installed_packages(tmp_path: Path) -> None:
     )
     for name in (*named.split(), "second/old-3.1-py3.8.egg-info"):
         (tmp_path / name).mkdir(parents=True)
-    found = installed_packages([str(tmp_path / name) for name in ("first", "second", "missing")])
+    found = provenance.installed_packages([str(tmp_path / name) for name in ("first", "second", "missing")])
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
@@ -295,7 +294,7 @@ def test_what_is_said_of_a_capture_as_a_whole() -> None:
     assert codes(records=one) == []
     assert codes() == ["no-record"]
     assert codes(damaged=(Notice("record-unreadable", "x"),)) == []
-    assert codes(unrecorded=(Unrecorded(7), Unrecorded(8))) == ["process-unrecorded"]
+    assert codes(unrecorded=((7, ""), (8, ""))) == ["process-unrecorded"]
     assert codes(records=one, wall_s=None) == ["capture-unfinished"]
     assert codes(None, records=one, wall_s=None) == ["capture-unfinished"]
     assert codes(True, records=one, wall_s=None) == ["capture-running"]

@@ -7,14 +7,15 @@ import itertools
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from profkit.capture import endings, reserve_files
+from profkit.capture import endings
 from profkit.capture.agent import reserve
 from profkit.capture.agent.reserve import Reserve
-from profkit.capture.endings import Ending, Known, LeftEnd, ending
+from profkit.capture.endings import Ending, LeftEnd, ending
 from profkit.capture.record_types import Launch, Record
 from profkit.model import Notice, Process
 from profkit.report.safety import Masker
@@ -31,18 +32,19 @@ RECORDS = {
     for cpu in (4.0, None)
 }
 
+#: What may be known of the end, and its possible values.
+KNOWN: dict[str, tuple[Any, ...]] = {
+    "alive": (True, False, None),
+    "status": (0, 3, -9, None),
+    "ended_s": (ENDED, None),
+    "cpu_s": (9.0, None),
+    "left": LEFT,
+    "replaced_s": (13.0, None),
+}
 EVERY = [
-    (RECORDS[state, cpu], Known(alive, status, ended, seen, left, replaced))
-    for state, cpu, alive, status, ended, seen, left, replaced in itertools.product(
-        ("snapshot", "exited", "replaced"),
-        (4.0, None),
-        (True, False, None),
-        (0, 3, -9, None),
-        (ENDED, None),
-        (9.0, None),
-        LEFT,
-        (13.0, None),
-    )
+    (record, SimpleNamespace(**dict(zip(KNOWN, values, strict=True))))
+    for record in RECORDS.values()
+    for values in itertools.product(*KNOWN.values())
 ]
 
 
@@ -51,7 +53,7 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
     for record, known in EVERY:
         if record.state != state:
             continue
-        found = ending(record, known, NOW)
+        found = ending(record, NOW, **vars(known))
         case = f"{record.state} {record.cpu_s} {known}"
         said = (record.state, known.left and known.left.state)
         assert {
@@ -75,7 +77,7 @@ def test_nothing_is_said_that_is_not_known(state: str) -> None:
 
 
 def of(record: str = "snapshot", **known: Any) -> Ending:
-    return ending(RECORDS[record, 4.0], Known(**known), NOW)
+    return ending(RECORDS[record, 4.0], NOW, **known)
 
 
 def test_what_the_launcher_knows_of_its_target() -> None:
@@ -133,8 +135,8 @@ def of_records(
     left: tuple[LeftEnd, ...] = (),
     alive: bool | None = False,
 ) -> list[Ending]:
-    sampled = records.sampled(*processes)
-    return endings.of_records(found, [alive] * len(found), launch, sampled, left, NOW)
+    seen = records.sampled(*processes).by_process
+    return endings.of_records(found, [alive] * len(found), launch, seen, left, NOW)
 
 
 def test_a_wait_status_is_the_targets_alone() -> None:
@@ -181,8 +183,8 @@ def test_what_an_agent_left_belongs_to_the_image_that_ran_then() -> None:
 def test_a_report_shows_how_a_process_ended() -> None:
     """It is not masked: neither the state nor the signal nor the system's error."""
     masker = Masker()
-    for known in {ending(record, known, NOW).state for record, known in EVERY}:
-        assert masker.value(Process(exit=known)).exit == known
+    for state in {ending(record, NOW, **vars(known)).state for record, known in EVERY}:
+        assert masker.value(Process(exit=state)).exit == state
     for number in signal.Signals:
         killed = Ending("killed", False, status=-number)
         assert masker.value(Notice("killed-by-signal", killed.signal)).subject == number.name
@@ -197,13 +199,13 @@ def test_words_that_an_agent_left(tmp_path: Path) -> None:
     reserve.leave_end(base, "replaced", error, 1.5, 0.25)
     reserve.leave_end(base, "exited", error, 2.5, 0.5)
     expected = LeftEnd("host-with-dash", 12, "exited", errno.ENOSPC, 2.5, 0.5)
-    assert reserve_files.left_ends(tmp_path) == [expected]
+    assert endings.left_ends(tmp_path) == [expected]
     damaged = ("exited 1 2", "gone 28 1.0 1.0", "exited x 1.0 1.0", "exited 28 nan 1.0", "exited 28 1.0 -1")
     for number, words in enumerate((*damaged, "/etc/passwd")):
         os.symlink(words, tmp_path / f"h-{number}-1.end")
     os.symlink("exited 28 1.0 1.0", tmp_path / "no number.end")
     (tmp_path / "h-9-9.end").write_text("exited 28 1.0 1.0")
-    assert reserve_files.left_ends(tmp_path) == [expected]
+    assert endings.left_ends(tmp_path) == [expected]
 
 
 def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
@@ -211,8 +213,8 @@ def test_a_process_that_began_and_left_nothing(tmp_path: Path) -> None:
         (tmp_path / f"{name}.reserve").touch()
     reserve.leave_end(str(tmp_path / "h-2-5"), "exited", OSError(errno.EFBIG, ""), 1.0, 1.0)
     os.symlink("nonsense", tmp_path / "h-3-5.end")
-    found = reserve_files.unrecorded(tmp_path, {"h-1-5"})
-    assert [(u.pid, u.error) for u in found] == [(2, os.strerror(errno.EFBIG)), (3, "")]
+    found = endings.unrecorded(tmp_path, {"h-1-5"})
+    assert found == [(2, os.strerror(errno.EFBIG)), (3, "")]
 
 
 class TestReserve:

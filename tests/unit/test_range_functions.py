@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.capture.range_tables import name_ranges, range_calls
+from profkit.capture.tables import name_ranges, range_calls
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.measure.range_functions import RangeFunctions, range_functions
