@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.formats.extension import load_extension
 from profkit.model import Edges, Profile
 from profkit.model.arrays import distinct
 from profkit.model.merge import groups_of
@@ -98,7 +97,10 @@ def _counts(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[
     return np.maximum(first, second), np.minimum(first, second)
 
 
-_COMPILED = load_extension(Path(__file__).parent / "native" / "lib" / "_pstats.abi3.so")
+try:
+    _COMPILED: Any = importlib.import_module("profkit.formats.native.lib._pstats")
+except (ImportError, MemoryError):  # it was not built, or cannot be loaded
+    _COMPILED = None
 
 
 def read_regular_dump(data: bytes, *, edges: bool) -> Dump | None:
