@@ -6,6 +6,7 @@ import glob
 import os
 import shlex
 import stat
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -15,6 +16,7 @@ from profkit.formats.limits import Budget, LimitError, names_of, spend_names, te
 from profkit.formats.pstats_native import Dump, read_regular_dump
 from profkit.model import Notice, Process, Profile, ProfileError, Run, Thread
 from profkit.model.arrays import distinct
+from profkit.model.merge import collapse
 from profkit.model.versions import python_of_paths
 
 _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
@@ -125,13 +127,11 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
     try:
         profile = dump.profile(edges=edges).validate()
         if dump.sampled:
-            from profkit.formats.pstats_lines import fold_lines
-
-            profile = fold_lines(profile).validate()
+            profile = _folded_lines(profile).validate()
         spend_names(budget, text_sizes(profile.strings), names_of(profile))
     except (ProfileError, LimitError) as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-    version = python_of_paths([profile.strings[i] for i in distinct(profile.file).tolist()])
+    version = python_of_paths(tuple([profile.strings[i] for i in distinct(profile.file).tolist()]))
     python = "" if version is None else ".".join(map(str, version))
     process = Process(python=python, threads=(Thread(profile),))
     return Run(os.fspath(path), (process,), warnings=_warnings(dump, profile, version))
@@ -155,6 +155,40 @@ def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges:
             "copy it again; pstats still opens the plain profile in it",
         )
     return dump
+
+
+def _folded_lines(profile: Profile) -> Profile:
+    """Sum executed lines by function, each with the lowest line seen; anonymous ones stay apart by line.
+
+    Python 3.15's sampling profiler writes a row for each line. A sample counts a recursive function once per
+    line on the stack: its cumulative time may exceed the true one by a factor of up to these lines, and is
+    limited to the time of all samples.
+    """
+    numbers, of_row = np.unique(profile.name, return_inverse=True)
+    names = [profile.strings[i] for i in numbers.tolist()]
+    own = [text.rpartition(".")[2] or text for text in names]
+    strings = [*profile.strings, *own]
+    short = np.arange(len(profile.strings), len(strings), dtype=np.int32)
+    anonymous = np.array([text.startswith("<") and text != "<module>" for text in own], np.bool_)
+    of_row = of_row.reshape(-1)
+    _, group = np.unique(profile.file.astype(np.int64) * len(names) + of_row, return_inverse=True)
+    first = np.full(len(profile), np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, group.reshape(-1), profile.line)
+    folded = collapse(
+        replace(
+            profile,
+            strings=tuple(strings),
+            name=short[of_row],
+            qualname=profile.name if own != names else profile.qualname,
+            line=np.where(anonymous[of_row], profile.line, first[group.reshape(-1)]),
+        )
+    )
+    samples = max(0, int(folded.primitive_calls.sum()))
+    return replace(
+        folded,
+        ncalls=np.maximum(np.minimum(folded.ncalls, samples), folded.primitive_calls),
+        cumtime=np.maximum(np.minimum(folded.cumtime, folded.total), folded.tottime),
+    )
 
 
 def _warnings(dump: Dump, profile: Profile, python: tuple[int, int] | None) -> tuple[Notice, ...]:
