@@ -1,4 +1,4 @@
-"""Columns of a run file: the rows of all processes and threads, in groups with one length each."""
+"""Columns of a run file: the rows of all processes and threads in groups, and the machine's series."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from profkit.formats.codec import MemberError, as_list, whole
 from profkit.formats.limits import text_sizes
 from profkit.formats.run_members import Members
-from profkit.model import Edges, Paths, Profile, RangeCalls, Ranges, ThreadSamples
+from profkit.model import Edges, Paths, Profile, RangeCalls, Ranges, Series, ThreadSamples
 from profkit.model.columns import column_dtypes
 from profkit.model.merge import Strings, joined_columns
 from profkit.model.profile import ESTIMATES, TEXTS
@@ -24,6 +24,9 @@ Array = npt.NDArray[Any]
 Dtypes = Mapping[str, np.dtype[Any]]
 
 COUNT = np.dtype("<i8")
+_VALUE = np.dtype("<f8")
+_SERIES_TIME = "series/time_ns"
+_SERIES_MEMBER = re.compile(r"series/([a-z][a-z0-9_]{0,63})\.npy")
 
 #: Most bytes of an array's header; numpy pads it to 128.
 _MOST_HEADER = 1024
@@ -150,26 +153,22 @@ def array_head(dtype: np.dtype[Any], count: int) -> bytes:
     return out.getvalue()
 
 
-def _array(name: str, data: bytes, dtype: np.dtype[Any], most: int) -> Array:
-    """Read a one-dimensional array whose header and size agree; the header alone allocates nothing."""
+def _read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) -> Array:
+    """Read a column of at most `most` numbers whose header and size agree; `name` has no suffix."""
+    member = f"{name}.npy"
+    data = members.read(member, most * dtype.itemsize + _MOST_HEADER)
     # numpy's header parser falls back to tokenising Python source, which can fail in many ways.
     start = 10 + int.from_bytes(data[8:10], "little")
     header = re.fullmatch(_NPY_HEADER, data[:start])
     if header is None:
-        raise MemberError(f"{name} is not a one-dimensional array")
+        raise MemberError(f"{member} is not a one-dimensional array")
     count = int(header["count"])
     if header["descr"].decode("ascii") != dtype.str or count > most:
-        raise MemberError(f"{name} is not an array of up to {most} numbers of type {dtype.str}")
+        raise MemberError(f"{member} is not an array of up to {most} numbers of type {dtype.str}")
     if count * dtype.itemsize != len(data) - start:
-        raise MemberError(f"{name} does not have the size that its header says")
+        raise MemberError(f"{member} does not have the size that its header says")
     native = dtype.newbyteorder("=")
     return np.frombuffer(data, dtype, offset=start).astype(native, copy=False)
-
-
-def read_column(members: Members, name: str, dtype: np.dtype[Any], most: int) -> Array:
-    """Read a column of at most `most` numbers; `name` is its member's name without suffix."""
-    member = f"{name}.npy"
-    return _array(member, members.read(member, most * dtype.itemsize + _MOST_HEADER), dtype, most)
 
 
 def _read_columns(members: Members, group: Group) -> dict[str, Array]:
@@ -181,7 +180,7 @@ def _read_columns(members: Members, group: Group) -> dict[str, Array]:
     most = members.most(f"{group.name}/{first}", dtypes[first])
     members.budget.spend(group.what, most)
     found = {
-        name: read_column(members, f"{group.name}/{name}", dtype.newbyteorder("<"), most)
+        name: _read_column(members, f"{group.name}/{name}", dtype.newbyteorder("<"), most)
         for name, dtype in dtypes.items()
     }
     if len({len(values) for values in found.values()}) > 1:
@@ -196,8 +195,8 @@ def _read_strings(members: Members, prefix: str) -> tuple[str, ...]:
     members.budget.spend("bytes of strings", size)
     members.budget.spend("strings", count)
     raw, offsets = (
-        read_column(members, text, np.dtype(np.uint8), size),
-        read_column(members, at, COUNT, count),
+        _read_column(members, text, np.dtype(np.uint8), size),
+        _read_column(members, at, COUNT, count),
     )
     ascending = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(raw)
     if not ascending or (np.diff(offsets) < 0).any():
@@ -212,3 +211,26 @@ def _read_strings(members: Members, prefix: str) -> tuple[str, ...]:
     if strings[0]:
         raise MemberError("the string table does not start with the empty string")
     return strings
+
+
+def gather_series(series: Series | None) -> Iterator[tuple[str, Array]]:
+    """Yield the members of a run's series, with their names."""
+    if series is None:
+        return
+    yield _SERIES_TIME, series.time_ns.astype(COUNT, copy=False)
+    for name, column in series.columns.items():
+        if name != "time_ns" and _SERIES_MEMBER.fullmatch(f"series/{name}.npy"):
+            yield f"series/{name}", column.astype(_VALUE, copy=False)
+
+
+def read_series(members: Members) -> Series | None:
+    """Read the machine's series, ``None`` if there is none; raise `MemberError` or `ProfileError`."""
+    if f"{_SERIES_TIME}.npy" not in members.sizes:
+        return None
+    names = sorted(match[1] for member in members.sizes if (match := _SERIES_MEMBER.fullmatch(member)))
+    most = members.most(_SERIES_TIME, COUNT)
+    members.budget.spend("readings of the machine", most * len(names))
+    columns = {
+        name: _read_column(members, f"series/{name}", _VALUE, most) for name in names if name != "time_ns"
+    }
+    return Series(_read_column(members, _SERIES_TIME, COUNT, most), columns).validate()

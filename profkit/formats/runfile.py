@@ -41,10 +41,11 @@ from profkit.formats.run_columns import (
     Table,
     array_head,
     gather,
+    gather_series,
     gather_strings,
+    read_series,
 )
 from profkit.formats.run_members import Members
-from profkit.formats.run_series import gather_series, read_series
 from profkit.model import (
     CallSums,
     Edges,
