@@ -48,14 +48,10 @@ static PyObject *read_dump_of(PyObject *module, PyObject *arguments) {
     Py_BEGIN_ALLOW_THREADS; /* bytes are immutable, and the caller holds a reference */
     outcome = read_dump((const uint8_t *)bytes, (size_t)size, edges, &dump);
     Py_END_ALLOW_THREADS;
-    switch (outcome) {
-    case IRREGULAR:
+    if (outcome == IRREGULAR)
         Py_RETURN_NONE;
-    case NO_MEMORY:
+    if (outcome == NO_MEMORY)
         return PyErr_NoMemory();
-    default:
-        break;
-    }
     PyObject *const strings = strings_of(bytes, &dump.texts);
     PyObject *const keys = strings == NULL ? NULL : bytes_of(&dump.keys, sizeof(struct key));
     PyObject *const rows = keys == NULL ? NULL : bytes_of(&dump.rows, sizeof(struct row));
