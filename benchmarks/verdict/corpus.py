@@ -144,11 +144,7 @@ def foreign_run(sample: Sample) -> Run:
         return run
     main = run.processes[0]
     thread = next((t for t in main.threads if t.tid == main.pid), main.threads[0])
-    data = write_pstats(thread.profile)
-    read = parse_pstats(sample.path, data)
-    python = "" if read.python is None else ".".join(map(str, read.python))
-    process = Process(python=python, threads=(Thread(read.profile),))
-    return Run(str(sample.path), (process,), warnings=read.warnings)
+    return parse_pstats(sample.path, write_pstats(thread.profile))
 
 
 def _with_counters(sample: Sample, run: Run) -> Run:

@@ -16,9 +16,9 @@ from profkit.errors import FormatError
 from profkit.formats.export.pstats_write import write_pstats
 from profkit.formats.limits import Budget, LimitError
 from profkit.formats.pstats_file import parse_pstats
-from profkit.formats.pstats_native import Columns, read_columns
-from profkit.formats.pstats_objects import MalformedError, decode_columns
-from profkit.model import Profile
+from profkit.formats.pstats_native import Dump, read_regular_dump
+from profkit.formats.pstats_objects import MalformedError, decode_dump
+from profkit.model import Edges, Profile
 
 Key = tuple[str, int, str]
 
@@ -50,31 +50,20 @@ def _keys(strings: tuple[str, ...], table: Any) -> list[Key]:
     ]
 
 
-def _rows(columns: Columns) -> list[Any]:
-    keys = _keys(columns.strings, columns)
-    rows = list(
-        zip(
-            keys,
-            columns.first.tolist(),
-            columns.second.tolist(),
-            columns.tottime.tolist(),
-            columns.cumtime.tolist(),
-            strict=True,
-        )
-    )
-    links = sorted(
-        zip(
-            columns.callee.tolist(),
-            [keys[row] for row in columns.caller.tolist()],
-            columns.edge_first.tolist(),
-            columns.edge_second.tolist(),
-            columns.edge_tottime.tolist(),
-            columns.edge_cumtime.tolist(),
-            strict=True,
-        )
-    )
-    own = len(rows) - columns.extra
-    return [rows[:own], sorted(rows[own:]), links, columns.plain_callers, columns.sampled]
+def _rows(dump: Dump, *, edges: bool) -> list[Any]:
+    profile = dump.profile(edges=edges)
+    keys = _keys(profile.strings, profile)
+    own = int((dump.rows["callee"] < 0).sum())
+    rows = list(zip(keys, *_costs(profile), strict=True))
+    links: list[Any] = []
+    if profile.edges is not None:
+        callers = [keys[row] for row in profile.edges.caller.tolist()]
+        links = sorted(zip(profile.edges.callee.tolist(), callers, *_costs(profile.edges), strict=True))
+    return [rows[:own], sorted(rows[own:]), links, dump.plain_callers, dump.sampled]
+
+
+def _costs(of: Profile | Edges) -> list[list[float]]:
+    return [getattr(of, name).tolist() for name in ("ncalls", "primitive_calls", "tottime", "cumtime")]
 
 
 class _Statistics:
@@ -89,21 +78,21 @@ def check(data: bytes, thorough: bool) -> None:
     """See `fuzz.target.Target`."""
     if not data:
         return
-    fast = read_columns(data, edges=True)
+    fast = read_regular_dump(data, edges=True)
     if fast is not None:
         try:
-            slow = decode_columns(data, Budget(len(data)), edges=True)
+            slow = decode_dump(data, Budget(len(data)), edges=True)
         except LimitError:
             return  # its objects take more than the columns of the compiled reader
         except MalformedError as error:
             raise Wrong(f"the compiled reader takes what the general one refuses: {error}") from None
-        if _rows(fast) != _rows(slow):
+        if _rows(fast, edges=True) != _rows(slow, edges=True):
             raise Wrong("the compiled reader and the general one read two things")
-        bare = read_columns(data, edges=False)
-        if bare is None or _rows(bare)[0] != _rows(slow)[0]:
+        bare = read_regular_dump(data, edges=False)
+        if bare is None or _rows(bare, edges=False)[0] != _rows(slow, edges=True)[0]:
             raise Wrong("the compiled reader reads other rows without edges")
     try:
-        plain = parse_pstats("x.prof", data, edges=False).profile
+        plain = parse_pstats("x.prof", data, edges=False).profiles[0]
     except FormatError:
         plain = None
     try:
@@ -112,7 +101,7 @@ def check(data: bytes, thorough: bool) -> None:
         if plain is not None and fast is not None:
             return  # its edges are wrong, and were not looked at
         return
-    profile = read.profile
+    profile = read.profiles[0]
     if plain is None:
         raise Wrong("a profile is read with edges and refused without")
     sampled = any(notice.code == "sampled-profile" for notice in read.warnings)
@@ -162,7 +151,7 @@ def _is_key(key: Any) -> bool:
 def _check_written(profile: Profile) -> None:
     """What is written of it is read again, by us and by the standard library, with the same totals."""
     written = write_pstats(profile)
-    again = parse_pstats("y.prof", written).profile
+    again = parse_pstats("y.prof", written).profiles[0]
     with contextlib.redirect_stdout(io.StringIO()):
         library: Any = pstats.Stats(_Statistics(marshal.loads(written))).stats  # type: ignore[arg-type]
     if set(_keys(again.strings, again)) != set(library):

@@ -6,14 +6,13 @@ only if its CPUs or memory are slower.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
-
-from profkit.formats.extension import load_extension
 
 #: When a piece was done: before the target, beside it on a free CPU, or after its end.
 When: TypeAlias = Literal["before", "beside", "after"]
@@ -24,19 +23,18 @@ SHARE = 0.001
 _PIECES = 9
 #: Most pieces of a yardstick; beyond, every second one is dropped.
 _MOST_PIECES = 4096
-_MODULE = Path(__file__).parent / "native" / "lib" / "_yardsticks.abi3.so"
 
 
 class Yardsticks:
     """The yardsticks of one run."""
 
     def __init__(self) -> None:
-        module = load_extension(_MODULE)
-        names = () if module is None else module.NAMES
-        self._works: list[tuple[str, Callable[[], float]]] = [
-            *((name, functools.partial(module.piece, number)) for number, name in enumerate(names)),
-            (f"bytecode {sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}", _bytecode),
-        ]
+        self._works: list[tuple[str, Callable[[], float]]] = []
+        with contextlib.suppress(ImportError, MemoryError):  # it was not built, or cannot be loaded
+            module = importlib.import_module("profkit.capture.native.lib._yardsticks")
+            self._works += [(name, functools.partial(module.piece, i)) for i, name in enumerate(module.NAMES)]
+        python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
+        self._works.append((f"bytecode {python}", _bytecode))
         self._pieces: dict[str, dict[When, list[float]]] = {}
         self._next = 0
 

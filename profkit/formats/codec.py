@@ -58,30 +58,20 @@ def _number(name: str, value: Any) -> float:
     return result
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise MemberError(f"{name} is neither true nor false")
-    return value
+def _instance_of(type_: type[Any], problem: str) -> Reader:
+    def read(name: str, value: Any) -> Any:
+        if not isinstance(value, type_):
+            raise MemberError(f"{name} {problem}")
+        return value
+
+    return read
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise MemberError(f"{name} is not a string")
-    return value
-
-
-def as_object(name: str, value: Any) -> dict[str, Any]:
-    """Return the value if it is an object, else raise `MemberError`."""
-    if not isinstance(value, dict):
-        raise MemberError(f"{name} is not an object")
-    return value
-
-
-def as_list(name: str, value: Any) -> list[Any]:
-    """Return the value if it is a list, else raise `MemberError`."""
-    if not isinstance(value, list):
-        raise MemberError(f"{name} is not a list")
-    return value
+_flag = _instance_of(bool, "is neither true nor false")
+_text = _instance_of(str, "is not a string")
+#: Return the value if it is an object or a list, else raise `MemberError`.
+as_object: Callable[[str, Any], dict[str, Any]] = _instance_of(dict, "is not an object")
+as_list: Callable[[str, Any], list[Any]] = _instance_of(list, "is not a list")
 
 
 class Codec(Generic[Record]):
@@ -242,7 +232,7 @@ def _bounded(read: Reader, type_: Any) -> Reader:
 
 def _one_of(words: Collection[str]) -> Reader:
     def reader(name: str, value: Any) -> str:
-        word = _text(name, value)
+        word: str = _text(name, value)
         if word not in words:
             raise MemberError(f"{name} is not one of {', '.join(words)}")
         return word

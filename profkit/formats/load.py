@@ -54,10 +54,7 @@ def load_run(path: StrPath, *, edges: bool | None = True, processes: bool = True
 
     run = read_foreign(path)
     if run is None:
-        read = read_pstats(path, edges=bool(edges))
-        python = "" if read.python is None else ".".join(map(str, read.python))
-        process = Process(python=python, threads=(Thread(read.profile),))
-        run = Run(os.fspath(path), (process,), warnings=read.warnings)
+        run = read_pstats(path, edges=bool(edges))
     elif not edges and (edges is False or len(run.processes) == 1):
         run = _without_edges(run)
     run = _validated(run)

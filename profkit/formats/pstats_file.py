@@ -6,16 +6,17 @@ import glob
 import os
 import shlex
 import stat
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 
 from profkit.errors import FormatError
 from profkit.formats.limits import Budget, LimitError, names_of, spend_names, text_sizes
-from profkit.formats.pstats_native import Columns, read_columns
-from profkit.model import Edges, Notice, Profile, ProfileError
+from profkit.formats.pstats_native import Dump, read_regular_dump
+from profkit.model import Notice, Process, Profile, ProfileError, Run, Thread
 from profkit.model.arrays import distinct
+from profkit.model.merge import collapse
 from profkit.model.versions import python_of_paths
 
 _NOT_A_PROFILE = "give a file that cProfile, pstats or profkit wrote"
@@ -26,19 +27,6 @@ _ZIP_MEMBER = b"PK\x03\x04"
 THREADS_MIXED_SINCE = (3, 12)
 #: Functions of ``threading.py`` that run only in a second thread.
 _THREAD_ENTRY = ("_bootstrap", "_bootstrap_inner", "run")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PstatsFile:
-    """A pstats dump and how far to trust it.
-
-    With edges, callers without an entry (cut, or not yet returned) follow as rows of zero calls and seconds.
-    `python` is derived from library paths: ``(3, 12)``.
-    """
-
-    profile: Profile
-    python: tuple[int, int] | None = None
-    warnings: tuple[Notice, ...] = ()
 
 
 #: Most directory entries searched for a name, and most that a hint lists.
@@ -116,103 +104,106 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> PstatsFile:
-    """Read a pstats file; without `edges`, ``profile.edges`` is ``None``. Raise only `FormatError`."""
+def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
+    """Read a pstats file as a run of one thread; raise only `FormatError`.
+
+    Without `edges`, ``profile.edges`` is ``None``; with them, callers without an entry (cut, or not yet
+    returned) follow as rows of zero calls and seconds. ``python`` is derived from library paths.
+    """
     return parse_pstats(path, read_dump(path), edges=edges)
 
 
-def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = True) -> PstatsFile:
+def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = True) -> Run:
     """Parse the bytes of a file as `read_pstats` does."""
     budget = Budget(len(data))
-    columns = read_columns(data, edges=edges)
-    if columns is None:
-        columns = _in_python(path, data, budget, edges)
+    dump = read_regular_dump(data, edges=edges)
+    if dump is None:
+        dump = _in_python(path, data, budget, edges)
     del data  # a large file need not stay
-    if not len(columns.file):
+    if not len(dump.rows):
         raise FormatError(
             path, "holds no functions", "enable the profiler around the work, and profile again"
         )
     try:
-        profile = _profile(columns, edges).validate()
-        if columns.sampled:
-            from profkit.formats.pstats_lines import fold_lines
-
-            profile = fold_lines(profile).validate()
+        profile = dump.profile(edges=edges).validate()
+        if dump.sampled:
+            profile = _folded_lines(profile).validate()
         spend_names(budget, text_sizes(profile.strings), names_of(profile))
     except (ProfileError, LimitError) as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-    python = python_of_paths([profile.strings[i] for i in distinct(profile.file).tolist()])
-    return PstatsFile(profile, python, _warnings(columns, profile, python))
+    version = python_of_paths(tuple([profile.strings[i] for i in distinct(profile.file).tolist()]))
+    python = "" if version is None else ".".join(map(str, version))
+    process = Process(python=python, threads=(Thread(profile),))
+    return Run(os.fspath(path), (process,), warnings=_warnings(dump, profile, version))
 
 
-def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Columns:
+def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Dump:
     """Read what the compiled reader rejects; raise `FormatError`."""
-    from profkit.formats.pstats_objects import MalformedError, decode_columns
+    from profkit.formats.pstats_objects import MalformedError, decode_dump
 
     try:
-        columns = decode_columns(data, budget, edges=edges)
+        dump = decode_dump(data, budget, edges=edges)
     except LimitError as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
     except MalformedError as error:
         hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
         raise FormatError(path, str(error), hint) from None
-    if data[len(data) - columns.trailing :][:4] == _ZIP_MEMBER:
+    if data[len(data) - dump.trailing :][:4] == _ZIP_MEMBER:
         raise FormatError(
             path,
             "the evidence archive after its profile is damaged",
             "copy it again; pstats still opens the plain profile in it",
         )
-    return columns
+    return dump
 
 
-def _profile(columns: Columns, edges: bool) -> Profile:
-    info = np.iinfo(np.int32)
-    if len(columns.line) and (columns.line.min() < info.min or columns.line.max() > info.max):
-        raise ProfileError("holds an invalid line number")
-    unknown = np.zeros(len(columns.file), np.int32)
-    # cProfile writes (cc, nc), yappi (nc, cc). Calls include primitive ones, so the larger number is all
-    # calls. Validation refuses invalid counts; primitive calls may be negative.
-    ncalls, primitive = np.maximum(columns.first, columns.second), np.minimum(columns.first, columns.second)
-    name = columns.name.astype(np.int32, copy=False)
-    links = None
-    if edges:
-        links = Edges(
-            columns.caller.astype(np.int32, copy=False),
-            columns.callee.astype(np.int32, copy=False),
-            np.maximum(columns.edge_first, columns.edge_second),
-            np.minimum(columns.edge_first, columns.edge_second),
-            columns.edge_tottime,
-            columns.edge_cumtime,
+def _folded_lines(profile: Profile) -> Profile:
+    """Sum executed lines by function, each with the lowest line seen; anonymous ones stay apart by line.
+
+    Python 3.15's sampling profiler writes a row for each line. A sample counts a recursive function once per
+    line on the stack: its cumulative time may exceed the true one by a factor of up to these lines, and is
+    limited to the time of all samples.
+    """
+    numbers, of_row = np.unique(profile.name, return_inverse=True)
+    names = [profile.strings[i] for i in numbers.tolist()]
+    own = [text.rpartition(".")[2] or text for text in names]
+    strings = [*profile.strings, *own]
+    short = np.arange(len(profile.strings), len(strings), dtype=np.int32)
+    anonymous = np.array([text.startswith("<") and text != "<module>" for text in own], np.bool_)
+    of_row = of_row.reshape(-1)
+    _, group = np.unique(profile.file.astype(np.int64) * len(names) + of_row, return_inverse=True)
+    first = np.full(len(profile), np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, group.reshape(-1), profile.line)
+    folded = collapse(
+        replace(
+            profile,
+            strings=tuple(strings),
+            name=short[of_row],
+            qualname=profile.name if own != names else profile.qualname,
+            line=np.where(anonymous[of_row], profile.line, first[group.reshape(-1)]),
         )
-    return Profile(
-        columns.strings,
-        columns.file.astype(np.int32, copy=False),
-        columns.line.astype(np.int32, copy=False),
-        name,
-        unknown,
-        unknown,
-        unknown,
-        ncalls,
-        primitive,
-        columns.tottime,
-        columns.cumtime,
-        edges=links,
+    )
+    samples = max(0, int(folded.primitive_calls.sum()))
+    return replace(
+        folded,
+        ncalls=np.maximum(np.minimum(folded.ncalls, samples), folded.primitive_calls),
+        cumtime=np.maximum(np.minimum(folded.cumtime, folded.total), folded.tottime),
     )
 
 
-def _warnings(columns: Columns, profile: Profile, python: tuple[int, int] | None) -> tuple[Notice, ...]:
+def _warnings(dump: Dump, profile: Profile, python: tuple[int, int] | None) -> tuple[Notice, ...]:
     warnings = []
-    if columns.sampled:
+    if dump.sampled:
         warnings.append(Notice("sampled-profile"))
-    elif columns.plain_callers:
+    elif dump.plain_callers:
         warnings.append(Notice("pure-python-profile"))
-    if python is not None and python >= THREADS_MIXED_SINCE and not columns.sampled:
+    if python is not None and python >= THREADS_MIXED_SINCE and not dump.sampled:
         ends = ("/threading.py", "\\threading.py")
         is_file = np.fromiter((text.endswith(ends) for text in profile.strings), bool, len(profile.strings))
         threading = is_file[profile.file]
         names = {profile.strings[index] for index in distinct(profile.name[threading]).tolist()}
         if not names.isdisjoint(_THREAD_ENTRY):
             warnings.append(Notice("threads-in-one-stack", "", {"python": f"{python[0]}.{python[1]}"}))
-    if columns.trailing:
-        warnings.append(Notice("trailing-bytes", "", {"bytes": columns.trailing}))
+    if dump.trailing:
+        warnings.append(Notice("trailing-bytes", "", {"bytes": dump.trailing}))
     return tuple(warnings)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
 
 from profkit.formats.limits import Budget
-from profkit.formats.pstats_native import Columns
+from profkit.formats.pstats_native import KEY, Dump
 
 #: Nesting of a profile: a dictionary of tuples with a dictionary of tuples of leaves.
 _DEEPEST = 5
@@ -30,6 +29,10 @@ _MOST_DIGITS = 5
 _INT64_MAX = 2**63 - 1
 
 _SAMPLED_KEY = ("__sampled__",)
+#: As rows of the compiled reader, with counts of 64 bits.
+_ROW = np.dtype(
+    [("key", "i8"), ("callee", "i8"), ("first", "i8"), ("second", "i8"), ("tottime", "f8"), ("cumtime", "f8")]
+)
 _END: Final = object()
 _OPEN: Final = object()
 
@@ -256,35 +259,15 @@ def _is_key(value: Any) -> bool:
     )
 
 
-class _Rows:
-    """Rows under construction; keys are tuples of str, int and str, so hashing them is safe."""
-
-    def __init__(self) -> None:
-        self.strings: dict[str, int] = {"": 0}
-        self.row: dict[tuple[str, int, str], int] = {}
-        self.keys: list[tuple[str, int, str]] = []
-        self.values: list[tuple[int, int, float, float]] = []
-
-    def add(self, key: Any, values: tuple[int, int, float, float]) -> int:
-        """Append a row; if two rows have one key, callers refer to the first."""
-        if not _is_key(key):
-            raise MalformedError("is not a profile: a key is not (file, line, function)")
-        self.row.setdefault(key, len(self.keys))
-        self.keys.append(key)
-        self.values.append(values)
-        return len(self.keys) - 1
-
-    def index(self, text: str) -> int:
-        return self.strings.setdefault(text, len(self.strings))
-
-
-def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
+def decode_dump(data: bytes, budget: Budget, *, edges: bool) -> Dump:
     """Read any pstats dump; raise `MalformedError` or `LimitError`."""
     reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):
         raise MalformedError("is not a profile")
-    rows, sampled, plain = _Rows(), False, False
+    sampled = plain = False
+    keys: list[tuple[str, int, str]] = []
+    rows: list[tuple[int, int, int, int, float, float]] = []
     callers: list[_Pairs] = []
     for key, value in top:
         if key == _SAMPLED_KEY:
@@ -292,10 +275,12 @@ def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
             continue
         if not isinstance(value, tuple) or len(value) != 5 or not isinstance(value[4], _Pairs):
             raise MalformedError("is not a profile: an entry is not (calls, calls, time, time, callers)")
-        rows.add(key, (_count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])))
+        cost = _count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])
+        if not _is_key(key):
+            raise MalformedError("is not a profile: a key is not (file, line, function)")
+        rows.append((len(keys), -1, *cost))
+        keys.append(key)
         callers.append(value[4])
-    own = len(rows.keys)
-    links: list[tuple[int, int, int, int, float, float]] = []
     for callee, pairs in enumerate(callers):
         for key, value in pairs:
             if not _is_key(key):
@@ -306,28 +291,16 @@ def decode_columns(data: bytes, budget: Budget, *, edges: bool) -> Columns:
                 plain = True
                 cost = _count(value), _count(value), 0.0, 0.0
             if edges:
-                caller = rows.row.get(key)
-                links.append((rows.add(key, (0, 0, 0.0, 0.0)) if caller is None else caller, callee, *cost))
-    try:
-        line = np.array([key[1] for key in rows.keys], np.int64)
-    except OverflowError:
-        raise MalformedError("holds an invalid line number") from None
-    file = np.array([rows.index(key[0]) for key in rows.keys], np.int64)
-    name = np.array([rows.index(key[2]) for key in rows.keys], np.int64)
-    costs = (*_columns(rows.values, "qqdd"), *_columns(links, "qqqqdd"))
-    return Columns(
-        tuple(rows.strings),
-        file,
-        line,
-        name,
-        *costs,
-        extra=len(rows.keys) - own,
+                rows.append((len(keys), callee, *cost))
+                keys.append(key)
+    limits = np.iinfo(np.int32)
+    if not all(limits.min <= line <= limits.max for _, line, _ in keys):
+        raise MalformedError("holds an invalid line number")
+    return Dump(
+        [text for file, _, name in keys for text in (file, name)],
+        np.array([(2 * i, 2 * i + 1, line) for i, (_, line, _) in enumerate(keys)], KEY),
+        np.array(rows, _ROW),
         plain_callers=plain,
         sampled=sampled,
         trailing=len(data) - reader.at,
     )
-
-
-def _columns(rows: list[Any], kinds: str) -> Any:
-    columns = zip(*rows, strict=True) if rows else repeat(())
-    return [np.array(column, kind) for column, kind in zip(columns, kinds, strict=False)]

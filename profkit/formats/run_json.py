@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from profkit.formats.codec import Codec, MemberError, as_list, whole
+from profkit.formats.codec import Codec, MemberError
 from profkit.model import Manifest, Process, Run, Thread
 
 MANIFEST = Codec(Manifest)
@@ -23,24 +23,6 @@ def read_manifest(document: dict[str, Any]) -> Manifest:
 RUN = Codec(Run, elsewhere=("path", "processes", "manifest", "series"))
 PROCESS = Codec(Process, elsewhere=("threads", "ranges", "samples"))
 THREAD = Codec(Thread, elsewhere=("profile", "range_calls", "paths"))
-
-
-class Rows:
-    """The `count` rows of a group of columns; each belongs to one process or thread."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._left = count
-
-    def take(self, name: str, value: Any) -> slice:
-        """Return the rows of a ``[start, stop]`` pair; raise `MemberError` if invalid or taken before."""
-        pair = as_list(name, value)
-        if len(pair) != 2 or not 0 <= whole(name, pair[0]) <= whole(name, pair[1]) <= self.count:
-            raise MemberError(f"{name} is not a range of its {self.count} rows")
-        self._left -= pair[1] - pair[0]
-        if self._left < 0:
-            raise MemberError(f"{name} has rows that are already in use")
-        return slice(pair[0], pair[1])
 
 
 def encode(document: Any, *, in_one_line: bool = False) -> bytes:

@@ -13,7 +13,9 @@ import stat
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -23,27 +25,34 @@ from profkit.formats import run_json
 from profkit.formats.atomic import replacing
 from profkit.formats.codec import Codec, MemberError, as_list, as_object
 from profkit.formats.export.pstats_write import write_pstats
-from profkit.formats.limits import Budget, LimitError, spend_names
+from profkit.formats.limits import Budget, LimitError, names_of, spend_names
 from profkit.formats.run_columns import (
+    CONTEXTS,
     COUNT,
+    EDGES,
     ESTIMATE_COLUMNS,
+    FUNCTIONS,
+    INSIDE,
+    PATHS,
+    RANGES,
+    SAMPLES,
     WAIT_COLUMNS,
     Array,
-    Arrays,
+    Table,
     array_head,
     gather,
+    gather_series,
     gather_strings,
-    read_arrays,
+    read_series,
 )
-from profkit.formats.run_groups import CONTEXTS, EDGES, INSIDE, PATHS, RANGES, SAMPLES, Table
 from profkit.formats.run_members import Members
-from profkit.formats.run_series import gather_series, read_series
 from profkit.model import (
     CallSums,
     Edges,
     Manifest,
     Paths,
     Process,
+    Profile,
     ProfileError,
     RangeCalls,
     Ranges,
@@ -52,8 +61,9 @@ from profkit.model import (
     Thread,
     ThreadSamples,
 )
-from profkit.model.estimates import exact_estimates
+from profkit.model.estimates import exact_estimates, stated
 from profkit.model.merge import Strings, merge_profiles
+from profkit.model.profile import ESTIMATES
 
 #: Schema and major version; a reader refuses a later major version.
 SCHEMA = "profkit.run/2"
@@ -156,7 +166,7 @@ class _Columns:
 
     def __init__(self, kept: BinaryIO) -> None:
         self._kept = kept
-        self._strings = {"": Strings(), "ranges/": Strings(), "range_contexts/": Strings()}
+        self._strings = {group.strings: Strings() for group in (FUNCTIONS, RANGES, CONTEXTS)}
         #: By column: number of rows, and where they begin in the file.
         self._portions: list[dict[str, tuple[int, int]]] = []
         self._dtypes: dict[str, np.dtype[Any]] = {}
@@ -233,9 +243,7 @@ class _Documents:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self._rows = dict.fromkeys(
-            ("functions", "edges", "ranges", "samples", "contexts", "inside", "paths"), 0
-        )
+        self._rows = Counter[str]()
 
     def add(self, processes: Sequence[Process]) -> None:
         self.lines += [run_json.encode(self._process(process), in_one_line=True) for process in processes]
@@ -325,10 +333,9 @@ def _read_processes(members: Members, edges: bool | None) -> tuple[Process, ...]
     if not isinstance(documents, list) or not documents:
         raise MemberError(f"{_PROCESSES} is not a list of processes")
     edges = len(documents) > 1 if edges is None else edges
-    arrays = read_arrays(members)
-    groups = (RANGES, SAMPLES, CONTEXTS, INSIDE, *((EDGES, PATHS) if edges else ()))
+    groups = (FUNCTIONS, RANGES, SAMPLES, CONTEXTS, INSIDE, *((EDGES, PATHS) if edges else ()))
     tables = {group.name: Table(group, members) for group in groups}
-    return tuple([_process(f"process {i}", value, arrays, tables) for i, value in enumerate(documents)])
+    return tuple([_process(f"process {i}", value, tables) for i, value in enumerate(documents)])
 
 
 def _spend_texts(budget: Budget, run: Run) -> None:
@@ -357,7 +364,7 @@ def _check_schema(schema: Any) -> None:
         raise _NewerSchema(schema[:40])
 
 
-def _process(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> Process:
+def _process(name: str, value: Any, tables: dict[str, Table]) -> Process:
     fields = run_json.PROCESS.read_fields(name, value)
     threads = as_list(f"{name}.threads", value.get("threads", []))
     samples = None
@@ -365,21 +372,19 @@ def _process(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) ->
         samples = ThreadSamples(**tables["samples"].take(f"{name}.samples", value["samples"])).validate()
     return Process(
         **fields,
-        threads=tuple(
-            _thread(f"{name}.thread {i}", thread, arrays, tables) for i, thread in enumerate(threads)
-        ),
-        ranges=_ranges(f"{name}.ranges", value.get("ranges"), tables["ranges"], arrays.budget),
+        threads=tuple(_thread(f"{name}.thread {i}", thread, tables) for i, thread in enumerate(threads)),
+        ranges=_ranges(f"{name}.ranges", value.get("ranges"), tables["ranges"]),
         samples=samples,
     )
 
 
-def _ranges(name: str, value: Any, table: Table, budget: Budget) -> Ranges | None:
+def _ranges(name: str, value: Any, table: Table) -> Ranges | None:
     if value is None:
         return None
     fields = _RANGES.read_fields(name, value)
     columns = table.take(f"{name}.rows", value.get("rows"))
     ranges = Ranges(table.strings, **columns, **fields).validate()
-    spend_names(budget, table.sizes, (ranges.name, ranges.domain, ranges.category))
+    spend_names(table.budget, table.sizes, (ranges.name, ranges.domain, ranges.category))
     return ranges
 
 
@@ -392,11 +397,26 @@ def _range_calls(name: str, value: Any, tables: dict[str, Table], functions: int
     return RangeCalls(contexts.strings, **columns).validate(functions)
 
 
-def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> Thread:
+def _profile(columns: dict[str, Any], table: Table, edges: Edges | None) -> Profile:
+    if not len(columns["file"]) and not edges:
+        # A run may have thousands of threads without functions; nothing to check.
+        no_edges = None if edges is None else Edges.empty()
+        return replace(Profile.empty(), strings=table.strings, edges=no_edges)
+    for name in WAIT_COLUMNS:
+        if name in columns and np.isnan(columns[name]).all():
+            columns[name] = None
+    if ESTIMATES[0] in columns:
+        columns |= stated(columns["ncalls"], {name: columns.pop(name) for name in ESTIMATES})
+    profile = Profile(table.strings, **columns, edges=edges).validate()
+    spend_names(table.budget, table.sizes, names_of(profile))
+    return profile
+
+
+def _thread(name: str, value: Any, tables: dict[str, Table]) -> Thread:
     fields = run_json.THREAD.read_fields(name, value)
-    paths = tables.get("paths")
-    rows = arrays.rows.take(f"{name}.functions", value.get("functions"))
-    n = rows.stop - rows.start
+    functions, paths = tables["functions"], tables.get("paths")
+    columns = functions.take(f"{name}.functions", value.get("functions"))
+    n = len(columns["file"])
     edges = None
     if "edges" in tables and value.get("edges") is not None:
         edges = Edges(**tables["edges"].take(f"{name}.edges", value["edges"]))
@@ -415,7 +435,7 @@ def _thread(name: str, value: Any, arrays: Arrays, tables: dict[str, Table]) -> 
     if any(not 0 <= one.beside < n for one in fields.get("definitions", ())):
         raise MemberError(f"{name}.definitions points outside its {n} rows")
     return Thread(
-        arrays.profile(rows, edges),
+        _profile(columns, functions, edges),
         **fields,
         range_calls=_range_calls(f"{name}.range_calls", value.get("range_calls"), tables, n),
         paths=None

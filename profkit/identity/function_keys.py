@@ -96,7 +96,7 @@ def infer_roots(profile: Profile) -> Roots:
 
 def infer_python(profile: Profile) -> tuple[int, int] | None:
     """Return the Python version (major, minor) of most library paths, ``None`` if none has one."""
-    return python_of_paths([profile.strings[f] for f in unique_files(profile)[0].tolist()])
+    return python_of_paths(tuple([profile.strings[f] for f in unique_files(profile)[0].tolist()]))
 
 
 def _project_roots(directories: list[list[str]]) -> set[str]:

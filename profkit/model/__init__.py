@@ -2,7 +2,7 @@
 
 from profkit.model.columns import ProfileError
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
-from profkit.model.lines import Line
+from profkit.model.lines import Line, Slice
 from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
@@ -12,6 +12,7 @@ from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.run import (
     CallSums,
+    Effect,
     Git,
     Host,
     Job,
@@ -25,9 +26,8 @@ from profkit.model.run import (
     RunSet,
     Sampler,
     Thread,
+    Tier,
     Window,
     Yardstick,
 )
 from profkit.model.series import Series, ThreadSamples
-from profkit.model.slices import Slice
-from profkit.model.tiers import Effect, Tier

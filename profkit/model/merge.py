@@ -139,7 +139,7 @@ def _text_ids(strings: tuple[str, ...]) -> Ints | None:
     return np.fromiter((first.setdefault(text, i) for i, text in enumerate(strings)), np.int64, len(strings))
 
 
-def _groups(columns: Sequence[Ints]) -> tuple[Index, Index]:
+def groups_of(columns: Sequence[Ints]) -> tuple[Index, Index]:
     """Number equal rows in order of first occurrence; return each row's group, and each group's first row."""
     n = len(columns[0])
     key = np.zeros(n, np.int64)
@@ -182,7 +182,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
         getattr(profile, c).astype(np.int64) if c == "line" or ids is None else ids[getattr(profile, c)]
         for c in key
     ]
-    group, first = _groups(columns)
+    group, first = groups_of(columns)
     n = len(first)
     unique_rows = n == len(profile)
     edges = profile.edges
@@ -214,7 +214,7 @@ def _collapse_edges(edges: Edges, group: Index | None) -> Edges:
         return edges
     caller = (edges.caller if group is None else group[edges.caller]).astype(np.int64)
     callee = (edges.callee if group is None else group[edges.callee]).astype(np.int64)
-    link, first = _groups([callee, caller])
+    link, first = groups_of([callee, caller])
     n = len(first)
     if group is None and n == len(edges):
         return edges

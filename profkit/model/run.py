@@ -28,7 +28,7 @@ from profkit.model.columns import ProfileError
 from profkit.model.definitions import Definition
 from profkit.model.gpu_use import GpuUse
 from profkit.model.keys import Roots
-from profkit.model.lines import Line
+from profkit.model.lines import Line, Slice
 from profkit.model.neighbours import Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
@@ -37,8 +37,6 @@ from profkit.model.profile import Profile
 from profkit.model.range_calls import RangeCalls
 from profkit.model.ranges import Ranges
 from profkit.model.series import Series, ThreadSamples
-from profkit.model.slices import Slice
-from profkit.model.tiers import Effect, Tier
 from profkit.model.written_sizes import WrittenSize
 
 
@@ -358,6 +356,31 @@ class Thread:
     slices: tuple[Slice, ...] | None = None
     written_sizes: tuple[WrittenSize, ...] = ()
     definitions: tuple[Definition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A way of capture and when it began.
+
+    Attributes
+    ----------
+    kind
+        ``exact``: every call was traced; ``sampled``: stacks were sampled, and calls counted in short bursts.
+    begin_s
+        Seconds after the process began.
+    """
+
+    kind: Literal["exact", "sampled"]
+    begin_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Estimate of what capture added to the wall of a process, with its 95 % interval; seconds."""
+
+    seconds: SignedSeconds
+    low_s: SignedSeconds
+    high_s: SignedSeconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from functools import lru_cache
 
 #: ``…/lib/python3.11/…`` (also lib64, free-threaded ``3.13t``, PyPy), ``…\Python39\Lib\…`` and
@@ -16,14 +15,10 @@ _LIBRARY = re.compile(
 )
 
 
-def python_of_paths(files: Iterable[str]) -> tuple[int, int] | None:
-    """Return the (major, minor) version that most paths, of any system, have; ``None`` if none has one."""
-    return _python_of(tuple(files))
-
-
 #: Asked repeatedly for both sides of a comparison.
 @lru_cache(maxsize=2)
-def _python_of(files: tuple[str, ...]) -> tuple[int, int] | None:
+def python_of_paths(files: tuple[str, ...]) -> tuple[int, int] | None:
+    """Return the (major, minor) version that most paths, of any system, have; ``None`` if none has one."""
     votes: Counter[tuple[int, int]] = Counter()
     # Thousands of files share a few directories. The separator ends the directory because one follows the
     # version.

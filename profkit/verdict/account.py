@@ -483,21 +483,19 @@ _RESOLUTION_S = 1e-9
 
 def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
     """Return functions that held the interpreter's lock while others waited longer for it."""
-    if b is None or not b.size:
+    if b is None:
         return ()
-    more = b if a is None else b - a
-    order = np.argsort(-more, kind="stable")[:PARTS]
-    return tuple(
-        Part(i, readable_name(names[i]), float(more[i]), "holder")
-        for i in order.tolist()
-        if more[i] > _RESOLUTION_S
-    )
+    return _largest(names, b if a is None else b - a, 1.0, "holder", _RESOLUTION_S)
 
 
-def _largest(names: Sequence[str], rows: Floats | None, seconds: float) -> tuple[Part, ...]:
-    """Return the functions that moved a bucket in its direction, greatest first."""
+def _largest(
+    names: Sequence[str], rows: Floats | None, seconds: float, kind: str = "function", least: float = 0.0
+) -> tuple[Part, ...]:
+    """Return the functions that moved a bucket in its direction, by more than `least`, greatest first."""
     if rows is None or not len(rows) or not seconds:
         return ()
     pushed = rows * math.copysign(1.0, seconds)
     order = np.argsort(-pushed, kind="stable")[:PARTS]
-    return tuple(Part(i, readable_name(names[i]), float(rows[i])) for i in order.tolist() if pushed[i] > 0)
+    return tuple(
+        Part(i, readable_name(names[i]), float(rows[i]), kind) for i in order.tolist() if pushed[i] > least
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from profkit.compare import (
     comparability,
@@ -34,8 +35,11 @@ class Threshold:
     provenance: str
 
 
-def _convention(id: str, value: float, unit: str, what: str) -> Threshold:
-    return Threshold(id, value, unit, f"{what} (convention)")
+_Row: TypeAlias = tuple[str, float, str, str]
+
+
+def _convention(id: str, value: float, unit: str, what: str) -> _Row:
+    return id, value, unit, f"{what} (convention)"
 
 
 #: The labelled runs of seven programs.
@@ -48,136 +52,119 @@ _NEIGHBOUR = (
     "(benchmarks/verdict)"
 )
 
-_TABLE = (
+#: Id, value, unit and provenance of each.
+_TABLE: tuple[_Row, ...] = (
     # Lost time
-    Threshold("time.noticed", 1.12, "factor", f"clean repeats reach it in one of ten pairs ({_SEVEN})"),
+    ("time.noticed", 1.12, "factor", f"clean repeats reach it in one of ten pairs ({_SEVEN})"),
     _convention("time.slower", 1.15, "factor", "loss from which a cause is worth naming"),
-    Threshold("time.not-faster", 1 / 1.12, "factor", "inverse of time.noticed"),
-    Threshold(
+    ("time.not-faster", 1 / 1.12, "factor", "inverse of time.noticed"),
+    (
         "time.drift",
         noise.TOTAL_RATIO_P95,
         "factor",
         f"95th percentile of the ratio of totals of two clean runs ({_SEVEN})",
     ),
-    Threshold(
+    (
         "time.drift-or-own",
         1.0,
         "factor",
         "ratio of the totals over the drift of clean repeats, or of these repeats",
     ),
-    Threshold(
-        "time.sure-of-none", 1.2, "factor", f"one run a side: beyond it a clean pair is rare ({_BENCH})"
-    ),
-    Threshold("queue.of-baseline", 0.12, "share", "time.noticed, as a part of the baseline's wall"),
+    ("time.sure-of-none", 1.2, "factor", f"one run a side: beyond it a clean pair is rare ({_BENCH})"),
+    ("queue.of-baseline", 0.12, "share", "time.noticed, as a part of the baseline's wall"),
     # Waiting for a CPU
-    Threshold("wait.much", 0.15, "share", f"recall 1.00 at 0.2 % false alarms ({_SEVEN})"),
-    Threshold("wait.growth", 0.10, "share", f"with wait.much ({_SEVEN})"),
-    Threshold(
+    ("wait.much", 0.15, "share", f"recall 1.00 at 0.2 % false alarms ({_SEVEN})"),
+    ("wait.growth", 0.10, "share", f"with wait.much ({_SEVEN})"),
+    (
         "wait.some",
         0.08,
         "share",
         f"where queueing explains most of the loss: mild contention ({_BENCH}, bursty)",
     ),
-    Threshold("wait.some-growth", 0.05, "share", f"with wait.some ({_BENCH}, bursty)"),
-    Threshold("throttled", 0.05, "share", f"350 of 350 throttled runs ({_SEVEN})"),
+    ("wait.some-growth", 0.05, "share", f"with wait.some ({_BENCH}, bursty)"),
+    ("throttled", 0.05, "share", f"350 of 350 throttled runs ({_SEVEN})"),
     _convention("steal", 0.1, "cores", "half of what one busy guest takes on one of two cores"),
     _convention("steal.growth", 0.05, "cores", "half of steal"),
-    Threshold("others", 0.25, "cores", f"all 134 cases of this cause alone ({_SEVEN})"),
-    Threshold("others.growth", 0.15, "cores", f"clean runs differ by up to 0.05 ({_SEVEN})"),
-    Threshold(
-        "others.alone", 0.4, "cores", f"no other side to compare with: clean runs stay below 0.3 ({_BENCH})"
-    ),
-    Threshold(
-        "demand.self", 1.25, "factor", f"demand over CPUs; all 134 cases of this cause alone ({_SEVEN})"
-    ),
+    ("others", 0.25, "cores", f"all 134 cases of this cause alone ({_SEVEN})"),
+    ("others.growth", 0.15, "cores", f"clean runs differ by up to 0.05 ({_SEVEN})"),
+    ("others.alone", 0.4, "cores", f"no other side to compare with: clean runs stay below 0.3 ({_BENCH})"),
+    ("demand.self", 1.25, "factor", f"demand over CPUs; all 134 cases of this cause alone ({_SEVEN})"),
     _convention(
         "threads.more", 1.25, "factor", "growth of threads per CPU that only another setting explains"
     ),
     # Parts of the lost time
-    Threshold(
-        "queue.least", 0.1, "share", f"beside harmless programs, a program queues too ({_BENCH}, clean pairs)"
-    ),
-    Threshold(
+    ("queue.least", 0.1, "share", f"beside harmless programs, a program queues too ({_BENCH}, clean pairs)"),
+    (
         "queue.least-helpers",
         0.3,
         "share",
         f"threads that hand data to each other reach 0.22 ({_BENCH}, clean pairs)",
     ),
-    Threshold("queue.much", 0.4, "share", f"with wait.some ({_BENCH}, bursty)"),
-    Threshold(
-        "queue.much-known", 0.3, "share", f"the same if it is known who took the CPUs ({_BENCH}, bursty)"
-    ),
-    Threshold("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
+    ("queue.much", 0.4, "share", f"with wait.some ({_BENCH}, bursty)"),
+    ("queue.much-known", 0.3, "share", f"the same if it is known who took the CPUs ({_BENCH}, bursty)"),
+    ("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
     _convention(
         "ranges.same-factor", 0.05, "factor", "as a logarithm: counts of two NVTX ranges changed alike"
     ),
-    Threshold("part.ranges-alike", 0.8, "share", "nearly all NVTX ranges ran more often (definition)"),
-    Threshold(
+    ("part.ranges-alike", 0.8, "share", "nearly all NVTX ranges ran more often (definition)"),
+    (
         "part.stopped",
         0.3,
         "share",
         f"growth of time off the CPU in functions that compute ({_BENCH}, stopped)",
     ),
-    Threshold(
+    (
         "part.iterations-wait",
         0.3,
         "share",
         f"part of the iterations in which the consumer waits ({_BENCH}, slow-store)",
     ),
-    Threshold("part.iterations-growth", 0.15, "share", "half of part.iterations-wait"),
+    ("part.iterations-growth", 0.15, "share", "half of part.iterations-wait"),
     # Code, work, speed
-    Threshold(
-        "code.part", 0.35, "share", f"changed functions, if others gained time too ({_BENCH}, changed)"
-    ),
-    Threshold(
+    ("code.part", 0.35, "share", f"changed functions, if others gained time too ({_BENCH}, changed)"),
+    (
         "code.of-baseline",
         noise.TV_P95,
         "share",
         f"share of time that moves between clean runs, 95th percentile ({_SEVEN})",
     ),
-    Threshold(
-        "one-function.part", 0.6, "share", f"a slowed function has 0.60 to 0.85 of all added time ({_SEVEN})"
-    ),
-    Threshold(
+    ("one-function.part", 0.6, "share", f"a slowed function has 0.60 to 0.85 of all added time ({_SEVEN})"),
+    (
         "one-function.apart",
         noise.TOTAL_RATIO_P95,
         "factor",
         "time.drift, of its cost per call over that of all others",
     ),
-    Threshold(
+    (
         "one-function.far",
         2.0,
         "factor",
         "plain profiles of 3 to 10 s: beyond it 21 of 22 pairs are changed code (shared corpus of 4 programs)",
     ),
-    Threshold(
+    (
         "others-same",
         noise.TOTAL_RATIO_P95,
         "factor",
         "time.drift, of the cost per call of all other functions",
     ),
-    Threshold(
+    (
         "spread.clean",
         noise.R_SPREAD_P95,
         "factor",
         f"95th percentile of the scatter of log cost per call ({_SEVEN})",
     ),
-    Threshold("spread.twice", 2 * noise.R_SPREAD_P95, "factor", "twice spread.clean"),
-    Threshold(
+    ("spread.twice", 2 * noise.R_SPREAD_P95, "factor", "twice spread.clean"),
+    (
         "work.calls",
         1.1,
         "factor",
         f"calls, weighted by time; clean repeats differ by less than 1.03 ({_SEVEN})",
     ),
-    Threshold("work.fewer", 1 / 1.1, "factor", "inverse of work.calls"),
-    Threshold(
-        "work.of-baseline", 0.05, "share", f"well above noise.work, below which clean pairs stay ({_BENCH})"
-    ),
-    Threshold("work.less-of-baseline", -0.05, "share", "the same with fewer calls"),
-    Threshold(
-        "work.everywhere", 0.5, "share", "part of the time in functions whose calls changed (definition)"
-    ),
-    Threshold(
+    ("work.fewer", 1 / 1.1, "factor", "inverse of work.calls"),
+    ("work.of-baseline", 0.05, "share", f"well above noise.work, below which clean pairs stay ({_BENCH})"),
+    ("work.less-of-baseline", -0.05, "share", "the same with fewer calls"),
+    ("work.everywhere", 0.5, "share", "part of the time in functions whose calls changed (definition)"),
+    (
         "calls.half-width",
         sampled_calls.HALF_WIDTH,
         "share",
@@ -187,13 +174,13 @@ _TABLE = (
             "eighth of all time is then in the wrong bucket of work and speed, as much as noise.speed"
         ),
     ),
-    Threshold(
+    (
         "calls.known",
         0.8,
         "share",
         "part of the CPU time and of its growth from which a rule may say that calls are the same: speed.all",
     ),
-    Threshold(
+    (
         "yardstick.scatter",
         1.35,
         "factor",
@@ -205,11 +192,9 @@ _TABLE = (
     _convention(
         "machine.functions", 10, "count", "functions that show one factor: fewer may all have more to do"
     ),
-    Threshold("per-call.dearer", noise.LEAST_LOSS, "factor", "loss.least, of the cost of each call"),
+    ("per-call.dearer", noise.LEAST_LOSS, "factor", "loss.least, of the cost of each call"),
     _convention("yardstick.least", 0.01, "s", "start-up work from which its factor is meaningful"),
-    Threshold(
-        "input.larger", 1.08, "factor", "memory, or bytes read: repeats of one program differ by up to 1.063"
-    ),
+    ("input.larger", 1.08, "factor", "memory, or bytes read: repeats of one program differ by up to 1.063"),
     _convention(
         "input.larger-throughout",
         1.03,
@@ -217,9 +202,9 @@ _TABLE = (
         "memory, if each of several repeats needed more than all of the other side",
     ),
     _convention("input.larger-bytes", 2e6, "bytes", "least growth of memory or bytes read"),
-    Threshold("speed.part", 0.5, "share", "part.most"),
-    Threshold("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),
-    Threshold(
+    ("speed.part", 0.5, "share", "part.most"),
+    ("speed.all", 0.8, "share", "the loss is CPU time and nothing else (definition)"),
+    (
         "programs.residue",
         0.5,
         "share",
@@ -231,24 +216,24 @@ _TABLE = (
         "share",
         "part of a project's functions, by number and by time, that the other side lacks",
     ),
-    Threshold("programs.threads", 0.1, "share", f"clean pairs stay below it ({_SEVEN})"),
-    Threshold(
+    ("programs.threads", 0.1, "share", f"clean pairs stay below it ({_SEVEN})"),
+    (
         "moved.tv",
         noise.TV_P99,
         "share",
         f"99th percentile of the time that moves between functions in clean pairs ({_SEVEN})",
     ),
-    Threshold("moved.tv95", noise.TV_P95, "share", f"95th percentile ({_SEVEN})"),
+    ("moved.tv95", noise.TV_P95, "share", f"95th percentile ({_SEVEN})"),
     # Plain profiles
-    Threshold("repeats.least", noise.MIN_RUNS_NOISE, "count", "the spread of two repeats means little"),
-    Threshold(
+    ("repeats.least", noise.MIN_RUNS_NOISE, "count", "the spread of two repeats means little"),
+    (
         "repeats.noisier",
         0.5,
         "factor",
         f"mean ln of the ratio of scatters: 1 of 282 clean pairs of five runs, 61 of 73 contended ({_BENCH})",
     ),
     _convention("repeats.sigmas", 3.0, "factor", "standard deviations beyond which repeats' totals differ"),
-    Threshold(
+    (
         "starved.holds",
         starvation_weights.ONE_RUN.threshold,
         "share",
@@ -257,9 +242,9 @@ _TABLE = (
     # One run alone
     _convention("alone.wall", 0.5, "s", "a shorter run is mostly start-up"),
     _convention("alone.waits", 0.3, "share", "off the CPU; less is hardly waiting"),
-    Threshold("alone.most", 0.5, "share", "most of the wall (definition)"),
-    Threshold("alone.ranks", 0.3, "share", f"more ranks than CPUs ({_BENCH}, pipeline_mpi)"),
-    Threshold("wait.twice", 0.3, "share", "twice wait.much"),
+    ("alone.most", 0.5, "share", "most of the wall (definition)"),
+    ("alone.ranks", 0.3, "share", f"more ranks than CPUs ({_BENCH}, pipeline_mpi)"),
+    ("wait.twice", 0.3, "share", "twice wait.much"),
     _convention("alone.working", 0.5, "cores", "half of one worker"),
     _convention("workers.busy", 0.5, "share", "half of one worker, as a part of the wall"),
     # Which finding is named, and with what confidence
@@ -296,28 +281,28 @@ _TABLE = (
         "share",
         "factor if the hosts differ and the CPU models do not",
     ),
-    Threshold("headline.same-time", 1.005, "factor", "ratio of two walls that reads as 1.00× (rounding)"),
+    ("headline.same-time", 1.005, "factor", "ratio of two walls that reads as 1.00× (rounding)"),
     _convention(
         "headline.same-rate",
         1.1,
         "factor",
         "ratio of two walls over that of iteration rates, up to which a headline shows the rates",
     ),
-    Threshold("headline.no-loss", 1.05, "factor", "loss.least: a smaller loss is no alarm"),
-    Threshold("headline.lacked-cpus", 0.3, "share", "wait.twice, on both sides"),
+    ("headline.no-loss", 1.05, "factor", "loss.least: a smaller loss is no alarm"),
+    ("headline.lacked-cpus", 0.3, "share", "wait.twice, on both sides"),
     # Noise of the account's buckets, one run a side: part of the baseline's wall
-    Threshold("noise.startup", 0.037, "share", _CLEAN),
-    Threshold("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
-    Threshold("noise.code", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
-    Threshold("noise.speed", 0.12, "share", f"{_CLEAN}: 0.109; beside the same other program 0.141"),
-    Threshold("noise.queue", 0.051, "share", _CLEAN),
-    Threshold("noise.queue-again", 0.35, "share", _NEIGHBOUR),
-    Threshold("noise.blocked", 0.012, "share", _CLEAN),
-    Threshold("noise.loading", 0.011, "share", _CLEAN),
-    Threshold("noise.imbalance", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
-    Threshold("noise.rest", 0.022, "share", _CLEAN),
-    Threshold("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
-    Threshold("noise.gc", 0.01, "share", "as noise.work"),
+    ("noise.startup", 0.037, "share", _CLEAN),
+    ("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
+    ("noise.code", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
+    ("noise.speed", 0.12, "share", f"{_CLEAN}: 0.109; beside the same other program 0.141"),
+    ("noise.queue", 0.051, "share", _CLEAN),
+    ("noise.queue-again", 0.35, "share", _NEIGHBOUR),
+    ("noise.blocked", 0.012, "share", _CLEAN),
+    ("noise.loading", 0.011, "share", _CLEAN),
+    ("noise.imbalance", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
+    ("noise.rest", 0.022, "share", _CLEAN),
+    ("noise.gil", 0.012, "share", "as noise.blocked, of which it was a part"),
+    ("noise.gc", 0.01, "share", "as noise.work"),
     # Used in measuring: named as in profkit.measure or profkit.compare
     _convention(
         "threads.work",
@@ -325,11 +310,9 @@ _TABLE = (
         "share",
         "part of the wall for which a working thread runs or queues",
     ),
-    Threshold("functions.share", noise.MIN_SHARE, "share", "part of the self time; less is noise"),
-    Threshold(
-        "functions.seconds", noise.MIN_SECONDS, "s", "a context switch of an idle machine takes 1 to 4 ms"
-    ),
-    Threshold(
+    ("functions.share", noise.MIN_SHARE, "share", "part of the self time; less is noise"),
+    ("functions.seconds", noise.MIN_SECONDS, "s", "a context switch of an idle machine takes 1 to 4 ms"),
+    (
         "functions.own-noise",
         noise.OWN_NOISE_SHARE,
         "share",
@@ -350,67 +333,55 @@ _TABLE = (
         "factor",
         "factor on a sampled side's unseen seconds for a function that it defines",
     ),
-    Threshold(
-        "functions.climb", noise.CLIMB_P99, "factor", "99th percentile over 360 clean pairs (4 programs)"
-    ),
-    Threshold(
+    ("functions.climb", noise.CLIMB_P99, "factor", "99th percentile over 360 clean pairs (4 programs)"),
+    (
         "order.distance95",
         noise.RBO_P95,
         "distance",
         f"95th percentile of the distance of two rankings ({_SEVEN})",
     ),
-    Threshold(
+    (
         "order.distance99",
         noise.RBO_P99,
         "distance",
         f"99th percentile of the distance of two rankings ({_SEVEN})",
     ),
     _convention("order.depth", ranking.DEPTH, "count", "functions that enter the distance"),
-    Threshold(
-        "order.nearly-equal", noise.NEARLY_EQUAL, "share", "half of moved.tv95: equal functions change places"
-    ),
-    Threshold(
+    ("order.nearly-equal", noise.NEARLY_EQUAL, "share", "half of moved.tv95: equal functions change places"),
+    (
         "order.deviations",
         estimates.NORMAL,
         "factor",
         "half of the 95 % interval of a normal variable, in standard deviations",
     ),
-    Threshold(
-        "repeats.scatter", noise.MIN_SCATTER, "factor", "least scatter of ln of a time: clock and rounding"
-    ),
-    Threshold(
+    ("repeats.scatter", noise.MIN_SCATTER, "factor", "least scatter of ln of a time: clock and rounding"),
+    (
         "repeats.clean-scatter",
         noise.CLEAN_SCATTER,
         "factor",
         "the least of the medians of clean programs, 0.025 to 0.05",
     ),
-    Threshold("repeats.test", noise.MIN_RUNS_TEST, "count", "with 3 runs a side, p cannot be below 0.10"),
-    Threshold(
+    ("repeats.test", noise.MIN_RUNS_TEST, "count", "with 3 runs a side, p cannot be below 0.10"),
+    (
         "loss.least",
         noise.LEAST_LOSS,
         "factor",
         f"ratio of the medians of repeats; none of 392 clean pairs reaches it ({_BENCH})",
     ),
-    Threshold("loss.errors", noise.ERRORS_OF_LOSS, "factor", "standard errors, with loss.least"),
-    Threshold("loss.p", noise.P_OF_LOSS, "share", "p-value of the rank-sum test, with loss.least"),
-    Threshold(
-        "calls.changed", sampled_calls.CALLS_CHANGED, "share", "change of a function's calls: work.calls"
-    ),
-    Threshold(
-        "calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"
-    ),
-    Threshold("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
+    ("loss.errors", noise.ERRORS_OF_LOSS, "factor", "standard errors, with loss.least"),
+    ("loss.p", noise.P_OF_LOSS, "share", "p-value of the rank-sum test, with loss.least"),
+    ("calls.changed", sampled_calls.CALLS_CHANGED, "share", "change of a function's calls: work.calls"),
+    ("calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"),
+    ("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
     _convention(
         "code.root",
         movement.ROOT_SHARE,
         "share",
         "part of the greatest cumulative time from which all is below a function",
     ),
-    Threshold(
-        "code.below", origins.MOSTLY_BELOW, "share", "part.most: a function that is mostly changed code"
-    ),
+    ("code.below", origins.MOSTLY_BELOW, "share", "part.most: a function that is mostly changed code"),
     _convention("code.others", origins.FEWEST_OTHERS, "count", "functions that show a common factor"),
-    Threshold("code.alone", origins.ALONE, "share", "one-function.part, of the changed calls"),
+    ("code.alone", origins.ALONE, "share", "one-function.part, of the changed calls"),
     _convention(
         "code.called-again",
         origins.CALLED_AGAIN,
@@ -429,15 +400,11 @@ _TABLE = (
         "share",
         "part of a function's calls that come from waiting functions",
     ),
-    Threshold(
-        "waits.wraps", waiting_rows.WRAPS, "share", "part.most, of a function's time in waiting functions"
-    ),
+    ("waits.wraps", waiting_rows.WRAPS, "share", "part.most, of a function's time in waiting functions"),
     _convention("iterations.least", iterations.MIN_ITERATIONS, "count", "a median of fewer means little"),
-    Threshold(
-        "iterations.warm-up", iterations.WARM_UP_FACTOR, "factor", f"repeats vary by up to 1.36× ({_SEVEN})"
-    ),
+    ("iterations.warm-up", iterations.WARM_UP_FACTOR, "factor", f"repeats vary by up to 1.36× ({_SEVEN})"),
     _convention("iterations.warm-up-most", iterations.WARM_UP_MOST, "share", "of all iterations"),
-    Threshold(
+    (
         "signs.small",
         starvation_signs.SMALL[0],
         "s",
@@ -460,7 +427,7 @@ _TABLE = (
         "lumps.like", starvation_signs.LIKE, "share", "part of the median within which slices are alike"
     ),
     _convention("lumps.fewest", 3, "count", "fewest slices that show whether they are alike"),
-    Threshold(
+    (
         "lumps.alike",
         0.6,
         "share",
@@ -469,7 +436,7 @@ _TABLE = (
             f"signals ({_BENCH} and the shared corpus of 4 programs)"
         ),
     ),
-    Threshold("lumps.ticks", 8e-3, "s", "two timer ticks at 250 Hz: other programs take such slices too"),
+    ("lumps.ticks", 8e-3, "s", "two timer ticks at 250 Hz: other programs take such slices too"),
     _convention(
         "lumps.of-quota", 0.025, "s", "a quarter of the period of a quota, which is 100 ms by default"
     ),
@@ -487,11 +454,11 @@ _TABLE = (
         "part of the self time from which a function's scatter counts",
     ),
     _convention("signs.bound", starvation_signs.MOST_LOG, "factor", "limit on ln of a ratio"),
-    Threshold("signs.depth", starvation_signs.DEPTH, "count", "order.depth"),
+    ("signs.depth", starvation_signs.DEPTH, "count", "order.depth"),
 )
 
 #: By id.
-THRESHOLDS: Mapping[str, Threshold] = {threshold.id: threshold for threshold in _TABLE}
+THRESHOLDS: Mapping[str, Threshold] = {row[0]: Threshold(*row) for row in _TABLE}
 
 
 def value(name: str) -> float:

@@ -50,7 +50,7 @@ def recorded(python: str, directory: Path) -> Profile:
     script, output = directory / "script.py", directory / "out.prof"
     script.write_text(SCRIPT)
     subprocess.run([python, "-m", "cProfile", "-o", str(output), str(script)], check=True, timeout=60)
-    return read_pstats(output).profile
+    return read_pstats(output).profiles[0]
 
 
 def basename_matches(a: Profile, b: Profile) -> int:

@@ -17,8 +17,7 @@ import pytest
 
 from profkit.errors import FormatError
 from profkit.formats import read_pstats, write_pstats
-from profkit.formats.pstats_file import PstatsFile
-from profkit.model import Edges, Notice, Profile
+from profkit.model import Edges, Notice, Profile, Run
 from tests import builders
 from tests.builders import Row
 from tests.interpreters import interpreter
@@ -65,9 +64,7 @@ def dump(path: Path, stats: Any, version: int = 4) -> Path:
     return path
 
 
-def profiled_by(
-    python: str, directory: Path, *options: str, script: str | bytes = "program.py"
-) -> PstatsFile:
+def profiled_by(python: str, directory: Path, *options: str, script: str | bytes = "program.py") -> Run:
     source = os.path.join(os.fsencode(directory), os.fsencode(script))
     with open(source, "w", encoding="utf-8") as file:
         file.write(PROGRAM)
@@ -83,27 +80,27 @@ ENTRY = (1, 1, 0.25, 0.5, {})
 @pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_every_interpreter(version: str, tmp_path: Path) -> None:
     read = profiled_by(interpreter(version), tmp_path)
-    by_name = {key[2]: (key, value) for key, value in rows(read.profile).items()}
+    by_name = {key[2]: (key, value) for key, value in rows(read.profiles[0]).items()}
     key, (ncalls, primitive, tottime, cumtime) = by_name["fib"]
     assert key == (str(tmp_path / "program.py"), 5, "fib")
     assert (ncalls, primitive) == (67, 1)
     assert 0 < tottime <= cumtime
-    edges = links(read.profile)
+    edges = links(read.profiles[0])
     assert (edges["work", "fib"][:2], edges["fib", "fib"][0]) == ((1, 1), 66)
-    assert ("~", 0, by_name["<method 'upper' of 'str' objects>"][0][2]) in rows(read.profile)
+    assert ("~", 0, by_name["<method 'upper' of 'str' objects>"][0][2]) in rows(read.profiles[0])
     assert read.warnings == ()
     if version > "3":
         # From 3.12 on cProfile sees all threads, in one stack.
         read = profiled_by(interpreter(version), tmp_path, "--threads")
         mixed = Notice("threads-in-one-stack", "", {"python": version})
-        assert read.python == tuple(int(part) for part in version.split("."))
-        assert read.warnings == ((mixed,) if read.python >= (3, 12) else ())
+        assert read.processes[0].python == version
+        assert read.warnings == ((mixed,) if int(version.partition(".")[2]) >= 12 else ())
 
 
 @pytest.mark.interpreters
 def test_python2_path_that_is_not_utf8(tmp_path: Path) -> None:
     read = profiled_by(interpreter("2.7"), tmp_path, script=b"caf\xe9.py")
-    (key,) = [key for key in rows(read.profile) if key[2] == "fib"]
+    (key,) = [key for key in rows(read.profiles[0]) if key[2] == "fib"]
     assert os.fsencode(key[0]).endswith(b"/caf\xe9.py")
 
 
@@ -116,9 +113,9 @@ def test_pure_python_profile(tmp_path: Path) -> None:
     tool.runcall(fib, 5)
     tool.dump_stats(str(tmp_path / "pure.prof"))
     read = read_pstats(tmp_path / "pure.prof")
-    assert links(read.profile)["fib", "fib"] == (14, 14, 0.0, 0.0)
+    assert links(read.profiles[0])["fib", "fib"] == (14, 14, 0.0, 0.0)
     assert Notice("pure-python-profile") in read.warnings
-    assert {key[2]: value[:2] for key, value in rows(read.profile).items()}["fib"] == (15, 1)
+    assert {key[2]: value[:2] for key, value in rows(read.profiles[0]).items()}["fib"] == (15, 1)
 
 
 @pytest.mark.parametrize("with_edges", [True, False])
@@ -139,7 +136,7 @@ def test_sampled_profile(tmp_path: Path, with_edges: bool) -> None:
     }
     read = read_pstats(dump(tmp_path / "sampled.prof", stats), edges=with_edges)
     assert [notice.code for notice in read.warnings][:1] == ["sampled-profile"]
-    assert rows(read.profile) == {
+    assert rows(read.profiles[0]) == {
         ("/p/main.py", 4, "work"): (11, 5, 0.5, pytest.approx(1.1)),
         ("/p/main.py", 12, "<lambda>"): (1, 1, 0.1, 0.1),
         ("/p/main.py", 13, "<lambda>"): (4, 4, 0.4, 0.4),
@@ -147,12 +144,12 @@ def test_sampled_profile(tmp_path: Path, with_edges: bool) -> None:
         ("/p/main.py", 9, "main"): (9, 0, 0.0, 0.9),
         ("/p/main.py", 20, "<module>"): (11, 0, 0.0, pytest.approx(1.1)),
     }
-    qualified = [read.profile.strings[i] for i in read.profile.qualname.tolist()]
+    qualified = [read.profiles[0].strings[i] for i in read.profiles[0].qualname.tolist()]
     nameless = "main.<locals>.<lambda>"
     assert qualified == ["Layer.work", nameless, nameless, "Layer.work", "main", "<module>"]
     if with_edges:
-        assert links(read.profile)["work", "work"] == (1, 1, 0.0, 0.0)
-        assert links(read.profile)["main", "work"] == (18, 18, 0.0, 0.0)
+        assert links(read.profiles[0])["work", "work"] == (1, 1, 0.0, 0.0)
+        assert links(read.profiles[0])["main", "work"] == (18, 18, 0.0, 0.0)
     assert read.warnings == (Notice("sampled-profile"),)
 
 
@@ -165,7 +162,7 @@ def test_yappi_export(tmp_path: Path) -> None:
     stats = yappi.get_func_stats()
     stats.save(str(tmp_path / "yappi.prof"), type="pstat")
     yappi.clear_stats()
-    by_name = {key[2]: value for key, value in rows(read_pstats(tmp_path / "yappi.prof").profile).items()}
+    by_name = {key[2]: value for key, value in rows(read_pstats(tmp_path / "yappi.prof").profiles[0]).items()}
     # yappi writes its counts the other way round than cProfile.
     assert by_name["fib"][:2] == (25, 1)
 
@@ -183,10 +180,10 @@ def test_caller_without_an_entry_becomes_a_row_of_zeros(tmp_path: Path) -> None:
     stranger = ("a.py", 9, "gone")
     stats = {("a.py", 1, "f"): (2, 3, 0.1, 0.3, {stranger: (3, 2, 0.1, 0.3)})}
     path = dump(tmp_path / "stranger.prof", stats)
-    profile = read_pstats(path).profile
+    profile = read_pstats(path).profiles[0]
     assert rows(profile) == {("a.py", 1, "f"): (3, 2, 0.1, 0.3), stranger: (0, 0, 0.0, 0.0)}
     assert links(profile) == {("gone", "f"): (3, 2, 0.1, 0.3)}
-    bare = read_pstats(path, edges=False).profile
+    bare = read_pstats(path, edges=False).profiles[0]
     assert bare.edges is None
     assert rows(bare) == {("a.py", 1, "f"): (3, 2, 0.1, 0.3)}
 
@@ -195,16 +192,16 @@ def test_bytes_behind_the_profile(tmp_path: Path) -> None:
     path = dump(tmp_path / "tail.prof", {("a.py", 1, "f"): ENTRY})
     path.write_bytes(path.read_bytes() + b"trailing")
     read = read_pstats(path)
-    assert (len(read.profile), read.warnings) == (1, (Notice("trailing-bytes", "", {"bytes": 8}),))
+    assert (len(read.profiles[0]), read.warnings) == (1, (Notice("trailing-bytes", "", {"bytes": 8}),))
 
 
 def test_primitive_calls_below_0_are_read_and_written(tmp_path: Path) -> None:
     """cProfile takes off too many recursive calls where it sees several threads in one stack."""
     path = dump(tmp_path / "threads.prof", {("a.py", 1, "f"): (-3, 5, 0.5, 0.5, {})})
-    read = read_pstats(path).profile
+    read = read_pstats(path).profiles[0]
     assert rows(read) == {("a.py", 1, "f"): (5, -3, 0.5, 0.5)}
     path.write_bytes(write_pstats(read))
-    assert rows(read_pstats(path).profile) == rows(read)
+    assert rows(read_pstats(path).profiles[0]) == rows(read)
 
 
 BAD = {
@@ -290,7 +287,7 @@ def test_written_profiles_are_read_by_pstats(version: int, tmp_path: Path) -> No
     made = {f: (2, 5, 0.5, 1.5, {f: (3, 0, 0.25, 0.5), g: (2, 2, 0.25, 1.0)}), g: (1, 1, 0.125, 2.0, {})}
     for stats in (made, tool.stats):  # type: ignore[attr-defined]
         path = dump(tmp_path / "in.prof", stats, version)
-        profile = read_pstats(path).profile
+        profile = read_pstats(path).profiles[0]
         assert profile.total == pytest.approx(pstats.Stats(str(path)).total_tt)  # type: ignore[attr-defined]
         path.write_bytes(write_pstats(profile))
         assert pstats.Stats(str(path)).stats == stats  # type: ignore[attr-defined]
@@ -318,10 +315,10 @@ def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Pat
     command = [interpreter(version), "-m", "profile", "-o", str(out), str(tmp_path / "nested.py")]
     subprocess.run(command, check=True, timeout=60, stdout=subprocess.DEVNULL, env={"PATH": os.defpath})
     read = read_pstats(out)
-    assert ("profile", 0, "<code object <module>>") in rows(read.profile)
-    assert {"outer", "inner", "generated"} <= {key[2] for key in rows(read.profile)}
+    assert ("profile", 0, "<code object <module>>") in rows(read.profiles[0])
+    assert {"outer", "inner", "generated"} <= {key[2] for key in rows(read.profiles[0])}
     assert Notice("pure-python-profile") in read.warnings
-    assert all("0x" not in name for _, _, name in rows(read.profile) if name.startswith("<code"))
+    assert all("0x" not in name for _, _, name in rows(read.profiles[0]) if name.startswith("<code"))
 
 
 def test_damaged_code_is_one_line(tmp_path: Path) -> None:
@@ -329,7 +326,7 @@ def test_damaged_code_is_one_line(tmp_path: Path) -> None:
     whole = marshal.dumps({("profile", 0, code): (1, 1, 0.5, 0.5, {})})
     path = tmp_path / "code.prof"
     path.write_bytes(whole)
-    assert list(rows(read_pstats(path).profile)) == [("profile", 0, "<code object <module>>")]
+    assert list(rows(read_pstats(path).profiles[0])) == [("profile", 0, "<code object <module>>")]
     for at in range(0, len(whole), 5):
         for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
             path.write_bytes(damaged)

@@ -250,12 +250,13 @@ def texts(path: Path) -> set[str]:
 
 def entered_by_name() -> set[str]:
     """Thresholds whose number stands in `profkit.measure`, which compares with it."""
+    tree = sources()["thresholds.py"]
+    rows = [node.elts for node in ast.walk(tree) if isinstance(node, ast.Tuple) and len(node.elts) == 4]
     return {
-        str(node.args[0].value)
-        for maker in ("Threshold", "_convention")
-        for node in calls(sources()["thresholds.py"], maker)
-        if isinstance(node.args[0], ast.Constant)
-        and any(isinstance(part, ast.Attribute) for part in ast.walk(node.args[1]))
+        str(row[0].value)
+        for row in (*rows, *(node.args for node in calls(tree, "_convention")))
+        if isinstance(row[0], ast.Constant)
+        and any(isinstance(part, ast.Attribute) for part in ast.walk(row[1]))
     }
 
 

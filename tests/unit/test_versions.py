@@ -22,4 +22,4 @@ from profkit.model.versions import python_of_paths
     ],
 )
 def test_version_of_paths(files: list[str], expected: tuple[int, int] | None) -> None:
-    assert python_of_paths(files) == expected
+    assert python_of_paths(tuple(files)) == expected

@@ -87,7 +87,7 @@ def run_of_threads(
             files = {
                 thread.profile.strings[i] for thread in threads for i in set(thread.profile.file.tolist())
             }
-            found = python_of_paths(sorted(files))
+            found = python_of_paths(tuple(sorted(files)))
             version = python or (".".join(map(str, found)) if found else "")
             role = "child" if made else "main"
             made.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profkit.verdict.rule import Rule, less, more, no, yes
 
 #: Nothing shows a lack of CPUs.
-_NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
+NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
 
 SLOWER_CPU = Rule(
     id="slower-cpu",
@@ -32,7 +32,7 @@ SLOWER_CPU = Rule(
             (yes("instructions.differ"),),
             (yes("machines.differ"), no("machine.known")),
         ),
-        _NO_QUEUE,
+        NO_QUEUE,
         # Where the input grew too, only one factor common to all functions points to the machine.
         ((no("input.larger"), no("command.differs")), (less("spread", "spread.twice"),)),
     ),
@@ -66,7 +66,7 @@ ONE_FACTOR = Rule(
         more("per-call.functions", "machine.functions"),
     ),
     # A slower machine is slower at the program start's own work too.
-    alternatives=(_NO_QUEUE, ((no("yardstick.known"),), (less("yardstick.apart", "one-function.apart"),))),
+    alternatives=(NO_QUEUE, ((no("yardstick.known"),), (less("yardstick.apart", "one-function.apart"),))),
     confidence=0.6,
     strength="time.log-slowdown",
     evidence=("per-call", "elsewhere", "wall"),

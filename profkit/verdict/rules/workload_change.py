@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
+from profkit.verdict.rules.slower_machine import NO_QUEUE
 
 CALL_COUNTS = Rule(
     id="call-counts",
@@ -98,7 +99,7 @@ LARGER_INPUT = Rule(
             (yes("command.differs"), more("time.over-drift", "time.drift-or-own")),
         ),
         ((no("machine.known"),), (less("machine.part", "part.most"),)),
-        ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),
+        NO_QUEUE,
     ),
     confidence=0.8,
     strength="time.log-slowdown",
@@ -135,7 +136,7 @@ MORE_PER_CALL = Rule(
         yes("calls.same"),
     ),
     alternatives=(
-        ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),
+        NO_QUEUE,
         # One factor for many functions looks like a slower machine, whatever fixed work says.
         ((more("function.part", "part.most"),), (more("spread", "spread.clean"),)),
     ),
@@ -162,7 +163,7 @@ MORE_TO_DO = Rule(
     ),
     # A function that samples of the baseline missed may have changed.
     conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),
-    alternatives=(((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),)),),
+    alternatives=(NO_QUEUE,),
     confidence=0.75,
     strength="time.log-slowdown",
     evidence=("command", "top-function", "calls-known", "fixed-work", "main-wait", "others", "wall"),

@@ -13,8 +13,6 @@
 
 /* Longest text that is accepted as a name, bytes. */
 enum { LONGEST_TEXT = 4096 };
-/* After so many steps in a hash table, the file is assumed to collide on purpose. */
-enum { MOST_PROBES = 4096 };
 enum { FLAG_REF = 0x80, CODE = 0x7F };
 
 /* An object that the file may refer to: place of a number's bytes, or index of a text or key. */
@@ -24,40 +22,13 @@ struct object {
     uint32_t value;
 };
 
-/* A key of the file; `file` and `name` are indices into `texts`. */
-struct raw_key {
-    uint32_t file, name;
-    int32_t line;
-    uint8_t used;
-};
-
-struct raw_text {
-    struct text text;
-    uint8_t used;
-    uint32_t number;
-};
-
-struct raw_edge {
-    uint32_t key, callee;
-    struct cost cost;
-};
-
-struct raw_entry {
-    uint32_t key;
-    struct cost cost;
-};
-
-struct list {
-    void *items;
-    size_t count, room;
-};
-
 struct reader {
     const uint8_t *data;
     size_t size, at;
     int edges;
     enum outcome outcome; /* why reading ended early */
-    struct list objects, texts, keys, entries, links;
+    struct list objects;
+    struct dump *dump;
 };
 
 static int irregular(struct reader *reader) {
@@ -194,9 +165,9 @@ static int seconds(struct reader *reader, double *value, int wanted) {
 }
 
 /* Read two counts and two times; unless `wanted`, their values are not checked. */
-static int cost(struct reader *reader, struct cost *cost, int wanted) {
-    return count(reader, &cost->first, wanted) && count(reader, &cost->second, wanted) &&
-           seconds(reader, &cost->tottime, wanted) && seconds(reader, &cost->cumtime, wanted);
+static int cost(struct reader *reader, struct row *row, int wanted) {
+    return count(reader, &row->first, wanted) && count(reader, &row->second, wanted) &&
+           seconds(reader, &row->tottime, wanted) && seconds(reader, &row->cumtime, wanted);
 }
 
 static int text(struct reader *reader, uint32_t *place) {
@@ -238,13 +209,11 @@ static int text(struct reader *reader, uint32_t *place) {
     }
     if (!has(reader, length))
         return 0;
-    *place = (uint32_t)reader->texts.count;
-    struct raw_text *const raw = append(reader, &reader->texts, sizeof *raw);
+    *place = (uint32_t)reader->dump->texts.count;
+    struct text *const raw = append(reader, &reader->dump->texts, sizeof *raw);
     if (raw == NULL)
         return 0;
-    raw->text = (struct text){(uint32_t)reader->at, length, latin, 1};
-    raw->used = 0;
-    raw->number = 0;
+    *raw = (struct text){(uint32_t)reader->at, length, latin};
     reader->at += length;
     return keep(reader, code, TEXT, *place);
 }
@@ -281,11 +250,11 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     const size_t own = reader->objects.count;
     if (!keep(reader, code, OTHER, 0))
         return 0;
-    struct raw_key read = {0, 0, 0, 0};
+    struct key read;
     if (!text(reader, &read.file) || !count(reader, &read.line, 1) || !text(reader, &read.name))
         return 0;
-    *place = (uint32_t)reader->keys.count;
-    struct raw_key *const raw = append(reader, &reader->keys, sizeof *raw);
+    *place = (uint32_t)reader->dump->keys.count;
+    struct key *const raw = append(reader, &reader->dump->keys, sizeof *raw);
     if (raw == NULL)
         return 0;
     *raw = read;
@@ -314,245 +283,63 @@ static int open_pairs(struct reader *reader) {
     return keep(reader, code, OTHER, 0);
 }
 
-static int callers(struct reader *reader, uint32_t callee) {
+/* Read the rest of a row after its key: a tuple of `size` objects that begins with costs. Keep it if `wanted`. */
+static int rest_of(struct reader *reader, struct row *row, uint32_t size, int wanted) {
+    if (!value_of(reader, size) || !cost(reader, row, wanted))
+        return 0;
+    if (!wanted)
+        return 1;
+    struct row *const raw = append(reader, &reader->dump->rows, sizeof *raw);
+    if (raw != NULL)
+        *raw = *row;
+    return raw != NULL;
+}
+
+static int callers(struct reader *reader, int32_t callee) {
     if (!open_pairs(reader))
         return 0;
     for (;;) {
         uint8_t code;
-        struct raw_edge edge = {0, callee, {0, 0, 0.0, 0.0}};
+        struct row edge = {.callee = callee};
         if (!code_of(reader, &code))
             return 0;
         if (code == '0')
             return 1;
-        if (!key(reader, code, &edge.key) || !value_of(reader, 4) || !cost(reader, &edge.cost, reader->edges))
+        if (!key(reader, code, &edge.key) || !rest_of(reader, &edge, 4, reader->edges))
             return 0;
-        if (reader->edges) {
-            struct raw_edge *const raw = append(reader, &reader->links, sizeof *raw);
-            if (raw == NULL)
-                return 0;
-            *raw = edge;
-        }
     }
 }
 
 static int entries(struct reader *reader) {
     if (!open_pairs(reader))
         return 0;
-    for (;;) {
+    for (int32_t number = 0;; number++) {
         uint8_t code;
-        struct raw_entry entry = {0, {0, 0, 0.0, 0.0}};
+        struct row entry = {.callee = -1};
         if (!code_of(reader, &code))
             return 0;
         if (code == '0')
             return reader->at == reader->size || irregular(reader);
-        if (!key(reader, code, &entry.key) || !value_of(reader, 5) || !cost(reader, &entry.cost, 1))
-            return 0;
-        const uint32_t row = (uint32_t)reader->entries.count;
-        struct raw_entry *const raw = append(reader, &reader->entries, sizeof *raw);
-        if (raw == NULL)
-            return 0;
-        *raw = entry;
-        if (!callers(reader, row))
+        if (!key(reader, code, &entry.key) || !rest_of(reader, &entry, 5, 1) || !callers(reader, number))
             return 0;
     }
 }
 
-/* A hash table of numbers; 0 is a free slot. */
-struct table {
-    uint32_t *slots;
-    size_t mask;
-};
-
-static int make_table(struct table *table, size_t most) {
-    size_t slots = 16;
-    while (slots < 2 * most)
-        slots *= 2;
-    table->slots = calloc(slots, sizeof *table->slots);
-    table->mask = slots - 1;
-    return table->slots != NULL;
-}
-
-static uint64_t mixed(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);
-    return hash ^ hash >> 29;
-}
-
-/* Hash a text and set its `ascii`. */
-static uint64_t hash_of(const uint8_t *bytes, struct text *text, uint64_t seed) {
-    uint64_t hash = mixed(seed, text->length), seen = 0;
-    size_t left = text->length;
-    for (; left >= 8; left -= 8, bytes += 8) {
-        uint64_t part;
-        memcpy(&part, bytes, 8);
-        seen |= part;
-        hash = mixed(hash, part);
-    }
-    uint64_t part = 0;
-    memcpy(&part, bytes, left);
-    seen |= part;
-    text->ascii = !(seen & UINT64_C(0x8080808080808080));
-    return mixed(mixed(hash, part), 0);
-}
-
-/* Number the used texts in file order, equal ones alike; the empty text is 0. */
-static int number_texts(struct reader *reader, uint64_t seed, struct dump *dump) {
-    struct raw_text *const texts = reader->texts.items;
-    const size_t all = reader->texts.count;
-    struct table table;
-    dump->texts = malloc((all ? all : 1) * sizeof *dump->texts);
-    if (dump->texts == NULL || !make_table(&table, all)) {
-        reader->outcome = NO_MEMORY;
-        return 0;
-    }
-    for (size_t i = 0; i < all; i++) {
-        if (!texts[i].used || texts[i].text.length == 0)
-            continue;
-        struct text *const own = &texts[i].text;
-        const uint8_t *const bytes = reader->data + own->at;
-        size_t slot = (size_t)(hash_of(bytes, own, seed) >> 7) & table.mask;
-        size_t probes = 0;
-        for (;; slot = (slot + 1) & table.mask) {
-            const uint32_t number = table.slots[slot];
-            if (number == 0) {
-                dump->texts[dump->text_count++] = *own;
-                table.slots[slot] = texts[i].number = (uint32_t)dump->text_count;
-                break;
-            }
-            const struct text *const other = dump->texts + number - 1;
-            if (other->length == own->length && (own->ascii || other->latin == own->latin) &&
-                memcmp(reader->data + other->at, bytes, own->length) == 0) {
-                texts[i].number = number;
-                break;
-            }
-            if (++probes > MOST_PROBES) {
-                free(table.slots);
-                return irregular(reader);
-            }
-        }
-    }
-    free(table.slots);
-    return 1;
-}
-
-/* Set the row of each used key: `rows` is by index in `keys`. */
-static int number_rows(struct reader *reader, uint64_t seed, struct dump *dump, uint32_t *rows) {
-    const struct raw_text *const texts = reader->texts.items;
-    const struct raw_key *const keys = reader->keys.items;
-    const struct raw_entry *const entries = reader->entries.items;
-    const struct raw_edge *const links = reader->links.items;
-    struct table table;
-    if (!make_table(&table, reader->keys.count)) {
-        reader->outcome = NO_MEMORY;
-        return 0;
-    }
-    const size_t own = reader->entries.count, all = own + reader->links.count;
-    for (size_t i = 0; i < all; i++) {
-        const uint32_t place = i < own ? entries[i].key : links[i - own].key;
-        if (i >= own && rows[place] != UINT32_MAX)
-            continue;
-        const struct raw_key *const raw = keys + place;
-        const struct function function = {texts[raw->file].number, texts[raw->name].number, raw->line};
-        const uint64_t hash =
-            mixed(mixed(seed, (uint64_t)function.file << 32 | function.name), (uint32_t)function.line);
-        size_t slot = (size_t)(mixed(hash, 0) >> 7) & table.mask;
-        size_t probes = 0;
-        uint32_t found = 0;
-        for (; (found = table.slots[slot]) != 0; slot = (slot + 1) & table.mask) {
-            const struct function *const other = dump->functions + found - 1;
-            if (other->file == function.file && other->name == function.name && other->line == function.line)
-                break;
-            if (++probes > MOST_PROBES) {
-                free(table.slots);
-                return irregular(reader);
-            }
-        }
-        if (found != 0 && i < own) { /* a dictionary has no key twice */
-            free(table.slots);
-            return irregular(reader);
-        }
-        if (found == 0) {
-            const size_t row = dump->rows + dump->extra;
-            dump->functions[row] = function;
-            table.slots[slot] = found = (uint32_t)row + 1;
-            if (i < own)
-                dump->rows++;
-            else
-                dump->extra++;
-        }
-        rows[place] = found - 1;
-    }
-    free(table.slots);
-    return 1;
-}
-
-static int gathered(struct reader *reader, uint64_t seed, struct dump *dump) {
-    struct raw_text *const texts = reader->texts.items;
-    struct raw_key *const keys = reader->keys.items;
-    const struct raw_entry *const entries = reader->entries.items;
-    const struct raw_edge *const links = reader->links.items;
-    const size_t own = reader->entries.count, edges = reader->links.count, all = reader->keys.count;
-    for (size_t i = 0; i < own; i++)
-        keys[entries[i].key].used = 1;
-    for (size_t i = 0; i < edges; i++)
-        keys[links[i].key].used = 1;
-    for (size_t i = 0; i < all; i++)
-        if (keys[i].used)
-            texts[keys[i].file].used = texts[keys[i].name].used = 1;
-    uint32_t *const rows = malloc((all ? all : 1) * sizeof *rows);
-    /* Every row has a key, so there are no more rows than keys. */
-    dump->functions = malloc((all ? all : 1) * sizeof *dump->functions);
-    dump->caller = malloc((edges ? edges : 1) * sizeof *dump->caller);
-    dump->callee = malloc((edges ? edges : 1) * sizeof *dump->callee);
-    dump->edge_costs = malloc((edges ? edges : 1) * sizeof *dump->edge_costs);
-    int done = rows != NULL && dump->functions != NULL && dump->caller != NULL && dump->callee != NULL &&
-               dump->edge_costs != NULL;
-    if (!done)
-        reader->outcome = NO_MEMORY;
-    else {
-        memset(rows, 0xFF, all * sizeof *rows);
-        done = number_texts(reader, seed, dump) && number_rows(reader, seed, dump, rows);
-    }
-    if (done && (dump->costs = calloc(dump->rows + dump->extra + 1, sizeof *dump->costs)) == NULL) {
-        reader->outcome = NO_MEMORY;
-        done = 0;
-    }
-    if (done) {
-        for (size_t i = 0; i < own; i++)
-            dump->costs[i] = entries[i].cost;
-        for (size_t i = 0; i < edges; i++) {
-            dump->caller[i] = rows[links[i].key];
-            dump->callee[i] = links[i].callee;
-            dump->edge_costs[i] = links[i].cost;
-        }
-        dump->edges = edges;
-    }
-    free(rows);
-    return done;
-}
-
-enum outcome read_dump(const uint8_t *data, size_t size, int edges, uint64_t seed, struct dump *dump) {
+enum outcome read_dump(const uint8_t *data, size_t size, int edges, struct dump *dump) {
     memset(dump, 0, sizeof *dump);
     if (size > INT32_MAX) /* places have 32 bits, as do rows in Python */
         return IRREGULAR;
-    struct reader reader = {.data = data, .size = size, .edges = edges, .outcome = READ};
-    if (entries(&reader))
-        gathered(&reader, seed, dump);
+    struct reader reader = {.data = data, .size = size, .edges = edges, .outcome = READ, .dump = dump};
+    entries(&reader);
     free(reader.objects.items);
-    free(reader.texts.items);
-    free(reader.keys.items);
-    free(reader.entries.items);
-    free(reader.links.items);
     if (reader.outcome != READ)
         free_dump(dump);
     return reader.outcome;
 }
 
 void free_dump(struct dump *dump) {
-    free(dump->texts);
-    free(dump->functions);
-    free(dump->costs);
-    free(dump->caller);
-    free(dump->callee);
-    free(dump->edge_costs);
+    free(dump->texts.items);
+    free(dump->keys.items);
+    free(dump->rows.items);
     memset(dump, 0, sizeof *dump);
 }
