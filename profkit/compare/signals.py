@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,7 @@ from profkit.compare.ranking import ranking_of
 from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue
 from profkit.compare.sampled_calls import call_ratios
 from profkit.compare.started_processes import started
-from profkit.compare.starvation import Starvation, starvation
-from profkit.compare.starvation_signs import Lumps, lumps_of, matched, noisier, signs
+from profkit.compare.starvation_signs import Lumps, Starvation, lumps_of, matched, noisier, signs, starvation
 from profkit.compare.time_shares import calls_unknown
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.compare.walls import Walls, walls_of
@@ -53,7 +53,7 @@ class Signals:
     `total_scatter` is the standard deviation of ln(candidate / baseline total), and `noisier` the mean over
     functions of ln(candidate / baseline scatter); both are NaN without repeats. `lost_throughout`: at least
     three candidate repeats each took longer than every baseline run, with medians beyond their noise. `signs`
-    has the order of `profkit.compare.starvation_signs.SIGNS`; `lumps` are lost time slices. `threads_differ`:
+    are those of `profkit.compare.starvation_signs` by name; `lumps` are lost time slices. `threads_differ`:
     one side has calls of threads that the other could not see. `exits` are shell exit statuses of the first
     failed target, 0 also if unknown.
     """
@@ -71,7 +71,7 @@ class Signals:
     sampled_differs: bool
     threads_differ: bool
     total_scatter: float
-    signs: Floats
+    signs: Mapping[str, float]
     starved: Starvation
     noisier: float
     lumps: Lumps
