@@ -177,7 +177,7 @@ class Run(Reported):
         from profkit.report.functions import active_seconds, ranked_run
 
         ranked = ranked_run(self._selected, self._by)
-        profile, order, keys = ranked.profile, ranked.order, ranked.keys.keys()
+        profile, order, keys = ranked.profile, ranked.order, ranked.keys
         rows = order.tolist()
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)
         active = active_seconds(profile)

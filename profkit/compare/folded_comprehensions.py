@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.function_keys import infer_python
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Profile
 from profkit.model.arrays import Bools, Floats, Index
 from profkit.model.estimates import estimates_of, summed_estimates

@@ -13,11 +13,10 @@ import numpy as np
 
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.identity.function_keys import function_keys
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import rows_in
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import (
     BUILTIN,
-    ROOTS,
     Edges,
     FunctionKey,
     Line,
@@ -81,10 +80,10 @@ def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
     found: set[FunctionKey] = set()
     for process, thread in _threads((run,)):
         keys = function_keys(thread.profile, process.roots)
-        native = keys.root == ROOTS.index(BUILTIN)
+        native = rows_in(keys, BUILTIN)
         if hit:
             native &= False if thread.profile.samples is None else thread.profile.samples > 0
-        found.update(map(keys.key, np.flatnonzero(native).tolist()))
+        found.update(map(keys.item, np.flatnonzero(native).tolist()))
     return frozenset(found)
 
 
@@ -98,7 +97,7 @@ def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
     for process, thread in _threads(runs):
         if thread.throttled:
             keys = function_keys(thread.profile, process.roots)
-            found.update(keys.key(row) for row in thread.throttled)
+            found.update(keys[row] for row in thread.throttled)
     return frozenset(found)
 
 
@@ -136,8 +135,8 @@ def _rows_of(
 ) -> list[tuple[int, FunctionKey]]:
     keys = function_keys(profile, process.roots)
     names = {key.qualname for key in wanted}
-    likely = np.flatnonzero(Looked(keys.name, keys.names).where(names.__contains__))
-    return [(row, key) for row in likely.tolist() if (key := keys.key(row)) in wanted]
+    likely = np.flatnonzero(keys.name.where(names.__contains__))
+    return [(row, key) for row in likely.tolist() if (key := keys[row]) in wanted]
 
 
 def _folded_thread(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.compare.result_types import DiffTable
-from profkit.measure.lookup_columns import rows_where
+from profkit.identity.lookup_columns import rows_where
 
 _PROCESSES = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"

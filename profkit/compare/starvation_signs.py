@@ -15,9 +15,9 @@ import numpy as np
 from profkit.compare.pair import Pair
 from profkit.compare.sampled_calls import CALLS_CHANGED
 from profkit.compare.starvation_weights import ONE_RUN, Weights
+from profkit.identity.lookup_columns import Keys, Looked, rows_in
 from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, rbo_distance
-from profkit.measure.lookup_columns import Keys, Looked, rows_in
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools, Floats, median, quantile

@@ -13,7 +13,7 @@ import numpy as np
 
 from profkit.compare.call_table import CallSide, CallTable
 from profkit.compare.result_types import DiffTable, SideTable
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import Bools, median
 from profkit.model.profile import ESTIMATES

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from profkit.identity.lookup_columns import Looked
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
-from profkit.measure.lookup_columns import Looked
 from profkit.measure.native_threads import NOT_FOR_THREADS
 from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes

@@ -8,7 +8,7 @@ from operator import eq
 
 import numpy as np
 
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import Looked
 from profkit.model import Process, Profile, Thread
 from profkit.model.arrays import Bools, Floats, Index
 from profkit.model.paths import with_callees

@@ -79,7 +79,7 @@ class _Functions:
         keys = function_keys(profile, roots)
         number = np.full(len(profile), -1, np.int64)
         for row in used.tolist():
-            key = keys.key(row)
+            key = keys[row]
             found = self.known.setdefault(key, len(self.known))
             if found == len(self.described):
                 name = profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]

@@ -78,7 +78,7 @@ def _written(run: Run) -> tuple[SizeCall, ...]:
             keys = function_keys(thread.profile, process.roots)
             for size in thread.written_sizes:
                 line = int(thread.profile.line[size.function])
-                found[SizeCall(size.sets, keys.key(size.function), line)] = None
+                found[SizeCall(size.sets, keys[size.function], line)] = None
     return tuple(found)
 
 
@@ -126,7 +126,7 @@ def _of_profile(profile: Profile, process: Process, tables: _Tables) -> Iterator
             callers = dict.fromkeys(edges.caller[np.isin(edges.callee, at)].tolist())
             at = [caller for caller in callers if caller not in seen]
             seen.update(at)
-            ours = [caller for caller in at if keys.key(caller).root == PROJECT]
-            yield from (SizeCall(sets, keys.key(caller), int(profile.line[caller])) for caller in ours)
+            ours = [caller for caller in at if keys[caller].root == PROJECT]
+            yield from (SizeCall(sets, keys[caller], int(profile.line[caller])) for caller in ours)
             if ours:
                 break

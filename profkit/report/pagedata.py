@@ -100,7 +100,7 @@ def run_page(run: Run, by: str) -> PageData:
         calls_high=profile.calls_high,
     )
     functions, place = _functions(
-        [found.keys.key(row) for row in range(n)],
+        found.keys,
         [profile.strings[i] for i in profile.file.tolist()],
         [name_of(profile, row) for row in range(n)],
         profile.line,

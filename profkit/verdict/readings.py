@@ -11,7 +11,7 @@ import numpy as np
 
 from profkit.compare.signals import Signals
 from profkit.compare.started_processes import Started, started
-from profkit.measure.lookup_columns import rows_where
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
