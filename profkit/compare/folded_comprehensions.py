@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.compare.folded_functions import Parts, rows_folded
 from profkit.identity.function_keys import infer_python
 from profkit.identity.lookup_columns import Looked
-from profkit.model import Edges, Profile
-from profkit.model.arrays import Bools, Floats, Index
-from profkit.model.estimates import estimates_of, summed_estimates
+from profkit.model import Profile
+from profkit.model.arrays import Index
 
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
 #: The first Python that inlines comprehensions.
@@ -46,21 +44,10 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     gone = inner[(target[inner] != inner) & ~np.isin(target[inner], inner)]
     if not len(gone):
         return profile, {}
-    moved = np.arange(len(profile), dtype=np.int32)
-    moved[gone] = target[gone]
     keep = np.ones(len(profile), np.bool_)
     keep[gone] = False
-    place = (np.cumsum(keep) - 1).astype(np.int32)
-
-    columns = profile.columns(keep)
-    for name in ("tottime", "wait", "blocked"):
-        values = getattr(profile, name)
-        if values is not None:
-            columns[name] = np.bincount(moved, values, len(profile)).astype(np.float64)[keep]
-    if profile.calls_low is not None:
-        sums = summed_estimates(profile.ncalls, estimates_of(profile), moved, len(profile))
-        columns |= {name: sums[name][keep] for name in ("samples", "tottime_error")}
-    folded = replace(profile, **columns, edges=_fold_edges(profile.edges, keep, place[moved]))
+    place = np.cumsum(keep) - 1
+    folded = rows_folded(profile, Parts(gone, target[gone], np.ones(len(gone))), keep)
     return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
 
 
@@ -117,27 +104,3 @@ def _enclosing(profile: Profile, row: int, inner: Index) -> int:
     if not len(candidates):
         return row
     return int(candidates[np.argmax(profile.line[candidates])])
-
-
-def _fold_edges(edges: Edges | None, keep: Bools, place: Index) -> Edges | None:
-    """Return the edges between remaining rows; callees of a folded row become callees of its function."""
-    if edges is None:
-        return None
-    stays = keep[edges.callee]
-    caller, callee = place[edges.caller[stays]], place[edges.callee[stays]]
-    pair = (caller.astype(np.int64) << 32) | callee
-    pairs, of = np.unique(pair, return_inverse=True)
-    of = of.reshape(len(pair))
-
-    def summed(values: npt.NDArray[np.generic]) -> Floats:
-        weights = values[stays].astype(np.float64)
-        return np.bincount(of, weights=weights, minlength=len(pairs)).astype(np.float64)
-
-    return Edges(
-        caller=(pairs >> 32).astype(np.int32),
-        callee=(pairs & 0xFFFFFFFF).astype(np.int32),
-        ncalls=np.rint(summed(edges.ncalls)).astype(np.int64),
-        primitive_calls=np.rint(summed(edges.primitive_calls)).astype(np.int64),
-        tottime=summed(edges.tottime),
-        cumtime=summed(edges.cumtime),
-    )

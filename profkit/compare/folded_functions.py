@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from profkit.model import (
     FunctionKey,
     Line,
     Notice,
+    OpenCall,
     Paths,
     Pause,
     Process,
@@ -29,7 +31,11 @@ from profkit.model import (
     RunSet,
     Thread,
 )
-from profkit.model.arrays import Bools, Floats, Ints
+from profkit.model.arrays import Bools, Floats, Ints, Rows
+from profkit.model.definitions import Definition
+from profkit.model.written_sizes import WrittenSize
+
+_Record = TypeVar("_Record", OpenCall, Pause, Line, WrittenSize, Definition)
 
 #: Limit on chains of folded functions; no program's hot loop has as many.
 LEVELS = 64
@@ -157,74 +163,51 @@ def _folded_thread(
     goes = place.copy()
     goes[parts.rows] = place[parts.inherits]
     profile = _marked(profile, parts, {row: changed.get(key) for row, key in known.items()})
-    profile = _kept(_folded_profile(profile, parts), keep, place)
     calls = thread.range_calls
     if calls is not None:
-        calls = replace(
-            calls,
-            function=np.where(calls.function >= 0, goes[calls.function], -1).astype(calls.function.dtype),
-            opener=np.where(calls.opener >= 0, goes[calls.opener], -1).astype(calls.opener.dtype),
-        )
+        goes_or_none = np.append(goes, -1).astype(np.int32)
+        calls = replace(calls, function=goes_or_none[calls.function], opener=goes_or_none[calls.opener])
     return replace(
         thread,
-        profile=profile,
-        open_calls=tuple(
-            replace(call, function=int(place[call.function]))
-            for call in thread.open_calls
-            if keep[call.function]
-        ),
+        profile=rows_folded(profile, parts, keep),
+        open_calls=_placed(thread.open_calls, function=place),
         throttled=(),
         range_calls=calls,
         paths=None if thread.paths is None else _folded_paths(thread.paths, place),
-        pauses=_folded_pauses(thread.pauses, goes),
-        lines=_folded_lines(thread.lines, goes, place),
+        pauses=None if thread.pauses is None else _placed(thread.pauses, function=goes),
+        lines=None if thread.lines is None else _placed(thread.lines, function=goes, within=place),
         slices=None,
-        written_sizes=tuple(
-            replace(size, function=int(place[size.function]))
-            for size in thread.written_sizes
-            if place[size.function] >= 0
-        ),
-        definitions=tuple(
-            replace(one, beside=int(place[one.beside]))
-            for one in thread.definitions
-            if place[one.beside] >= 0
-        ),
+        written_sizes=_placed(thread.written_sizes, function=place),
+        definitions=_placed(thread.definitions, beside=place),
     )
 
 
-def _folded_pauses(pauses: tuple[Pause, ...] | None, goes: Ints) -> tuple[Pause, ...] | None:
-    if pauses is None:
-        return None
-    return tuple(
-        replace(pause, function=int(goes[pause.function])) for pause in pauses if goes[pause.function] >= 0
-    )
-
-
-def _folded_lines(lines: tuple[Line, ...] | None, goes: Ints, place: Ints) -> tuple[Line, ...] | None:
-    if lines is None:
-        return None
-    return tuple(
-        replace(line, function=int(goes[line.function]), within=int(place[line.within]))
-        for line in lines
-        if goes[line.function] >= 0 and place[line.within] >= 0
-    )
+def _placed(items: Iterable[_Record], **places: Ints) -> tuple[_Record, ...]:
+    """Return records with the rows in some fields moved to their places, without those that have none."""
+    found = []
+    for item in items:
+        rows: dict[str, Any] = {name: int(place[getattr(item, name)]) for name, place in places.items()}
+        if min(rows.values()) >= 0:
+            found.append(replace(item, **rows))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
-    """Where k functions are folded to; each of m callers gets the part `share`, shape (k, m)."""
+class Parts:
+    """Where functions are folded to: each of `rows`, ascending, gives `share` to one of its `callers`."""
 
-    rows: Ints
-    callers: Ints
+    rows: Rows
+    callers: Rows
     share: Floats
 
     @property
-    def inherits(self) -> Ints:
-        """For each function, the caller that gets most of it."""
-        return self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
+    def inherits(self) -> Rows:
+        """For each of `rows`, the caller that gets most of that function."""
+        most_first = np.lexsort((self.callers, -self.share, self.rows))
+        return self.callers[most_first[np.searchsorted(self.rows, self.rows)]]
 
 
-def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
+def _parts(edges: Edges, n: int, rows: Ints) -> Parts:
     """Divide functions among their remaining callers by the time that they took for each."""
     position = np.full(n, -1, np.int64)
     position[rows] = np.arange(len(rows))
@@ -248,21 +231,18 @@ def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
         further = left @ one
         share += further * stays
         left = further[:, gone]
-    reached = share.sum(axis=1)
-    found = reached > 0
-    used = share[found] / reached[found, None]
-    return _Parts(rows[found], columns[stays], used[:, stays])
+    row, gets = np.nonzero(share)
+    return Parts(rows[row], columns[gets], share[row, gets] / share.sum(axis=1)[row])
 
 
-def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) -> Profile:
+def _marked(profile: Profile, parts: Parts, changed: Mapping[int, str | None]) -> Profile:
     """Append the hashes of functions that differ between the sides to those of their callers."""
     added: dict[int, list[str]] = {}
-    for row, share in zip(parts.rows.tolist(), parts.share, strict=True):
+    much = parts.share >= LEAST_PART
+    for row, caller in zip(parts.rows[much].tolist(), parts.callers[much].tolist(), strict=True):
         text = changed.get(row)
-        if text is not None:
-            for caller in parts.callers[share >= LEAST_PART].tolist():
-                if profile.source_hash[caller]:
-                    added.setdefault(caller, []).append(text)
+        if text is not None and profile.source_hash[caller]:
+            added.setdefault(caller, []).append(text)
     if not added:
         return profile
     strings, hashes = list(profile.strings), profile.source_hash.copy()
@@ -272,53 +252,50 @@ def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) 
     return replace(profile, strings=tuple(strings), source_hash=hashes)
 
 
-def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
-    """Add self times of folded functions to their callers; the rows of folded functions stay."""
+def rows_folded(profile: Profile, parts: Parts, keep: Bools) -> Profile:
+    """Add self times of folded functions to their callers, and leave out all rows not in `keep`.
+
+    Callers' calls and cumulative times stay, since they include what they called.
+    """
 
     def gathered(values: Floats | None) -> Floats | None:
         if values is None:
             return None
         result: Floats = values.copy()
-        np.add.at(result, parts.callers, parts.share.T @ values[parts.rows])
-        return result
+        np.add.at(result, parts.callers, parts.share * values[parts.rows])
+        return result[keep]
 
-    tottime = gathered(profile.tottime)
-    assert tottime is not None
-    assert profile.edges is not None
+    columns = profile.columns(keep)
+    columns |= {name: gathered(getattr(profile, name)) for name in ("tottime", "wait", "blocked")}
     samples = gathered(None if profile.samples is None else profile.samples.astype(np.float64))
     squares = gathered(None if profile.tottime_error is None else profile.tottime_error**2)
-    return replace(
-        profile,
-        tottime=tottime,
-        wait=gathered(profile.wait),
-        blocked=gathered(profile.blocked),
-        edges=_folded_edges(profile.edges, len(profile), parts),
-        samples=None if samples is None else np.rint(samples).astype(np.int64),
-        tottime_error=None if squares is None else np.sqrt(squares),
-    )
+    columns["samples"] = None if samples is None else np.rint(samples).astype(np.int64)
+    columns["tottime_error"] = None if squares is None else np.sqrt(squares)
+    edges = None if profile.edges is None else _folded_edges(profile.edges, parts, keep)
+    return replace(profile, **columns, edges=edges)
 
 
-def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
+def _folded_edges(edges: Edges, parts: Parts, keep: Bools) -> Edges:
     """Return the edges among remaining functions; callees of a folded one become its callers' callees."""
-    position = np.full(n, -1, np.int64)
-    position[parts.rows] = np.arange(len(parts.rows))
-    of_caller, of_callee = position[edges.caller], position[edges.callee]
-    stay = (of_caller < 0) & (of_callee < 0)
+    gone = np.zeros(len(keep), np.bool_)
+    gone[parts.rows] = True
+    of_caller, of_callee = gone[edges.caller], gone[edges.callee]
+    stay = ~of_caller & ~of_callee
     # An edge from a folded function becomes one from each caller that got a part of that function.
-    outer = np.flatnonzero((of_caller >= 0) & (of_callee < 0))
-    row, gets = np.nonzero(parts.share > 0)
-    first, end = (np.searchsorted(row, of_caller[outer], side) for side in ("left", "right"))
+    outer = np.flatnonzero(of_caller & ~of_callee)
+    first, end = (np.searchsorted(parts.rows, edges.caller[outer], side) for side in ("left", "right"))
     many = end - first
     at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
-    share, edge = parts.share[row[at], gets[at]], np.repeat(outer, many)
+    edge = np.repeat(outer, many)
+    place = (np.cumsum(keep) - 1).astype(np.int32)
 
     def joined(name: str) -> Floats:
         values = getattr(edges, name)
-        return np.concatenate([values[stay], share * values[edge]])
+        return np.concatenate([values[stay], parts.share[at] * values[edge]])
 
     return Edges(
-        np.concatenate([edges.caller[stay], parts.callers[gets[at]]]).astype(np.int32),
-        np.concatenate([edges.callee[stay], edges.callee[edge]]),
+        place[np.concatenate([edges.caller[stay], parts.callers[at]])],
+        place[np.concatenate([edges.callee[stay], edges.callee[edge]])],
         np.rint(joined("ncalls")).astype(np.int64),
         np.rint(joined("primitive_calls")).astype(np.int64),
         joined("tottime"),
@@ -349,13 +326,3 @@ def _folded_paths(paths: Paths, place: Ints) -> Paths:
         wait=summed(paths.wait),
         blocked=summed(paths.blocked),
     )
-
-
-def _kept(profile: Profile, keep: Bools, place: Ints) -> Profile:
-    """Return the profile without the rows that are not kept; no edge may lead to them."""
-    edges = profile.edges
-    assert edges is not None
-    placed = replace(
-        edges, caller=place[edges.caller].astype(np.int32), callee=place[edges.callee].astype(np.int32)
-    )
-    return replace(profile, edges=placed, **profile.columns(keep))
