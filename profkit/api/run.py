@@ -222,10 +222,8 @@ class Run(Reported):
             wait_share, unbalanced``; `kind` is ``range`` or ``mark``. See docs/ranges.md.
         """
         from profkit.measure.range_stats import range_rows
-        from profkit.measure.range_waiting import waiting_of
 
-        processes = self._selected.processes
-        rows = range_rows([p.ranges for p in processes if p.ranges is not None], waiting_of(processes))
+        rows = range_rows(self._selected.processes)
         return Columns(
             {
                 **attributes([row.key for row in rows], text=("name", "domain")),

@@ -28,13 +28,11 @@ from profkit.compare.walls import Walls, walls_of
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread
 from profkit.measure.side_facts import SideFacts, side_facts
-from profkit.model import Ranges
 from profkit.model.arrays import Floats, median
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel, IterationNames
     from profkit.measure.range_stats import RangeChange
-    from profkit.measure.range_waiting import RangeWaiting
 
 #: A shell reports a signal as this exit status plus the number of the signal, 1 to 64.
 SIGNALLED = 128
@@ -249,16 +247,4 @@ def _compared_ranges(pair: Pair) -> tuple[RangeChange, ...]:
         return ()
     from profkit.measure.range_stats import compare_ranges
 
-    (a, waits_a), (b, waits_b) = map(_ranges, pair.sides)
-    return compare_ranges(a, b, (waits_a, waits_b))
-
-
-def _ranges(side: Side) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
-    """Return NVTX ranges of the selected processes of every run that recorded any, and their waiting."""
-    from profkit.measure.range_waiting import waiting_of
-
-    runs = [[p for p in chosen if p.ranges is not None] for chosen in side.processes]
-    runs = [run for run in runs if run]
-    return [[p.ranges for p in run if p.ranges is not None] for run in runs], [
-        waiting_of(run) for run in runs
-    ]
+    return compare_ranges(pair.baseline.processes, pair.candidate.processes)

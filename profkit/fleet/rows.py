@@ -20,7 +20,6 @@ from profkit.errors import FormatError, UsageError
 from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
-from profkit.measure.range_waiting import waiting_of
 from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.arrays import Floats
 from profkit.model.merge import merge_profiles
@@ -238,8 +237,7 @@ def _ranges(run: Run) -> list[dict[str, Any]]:
             **{name: getattr(row, name) for name in numbers.split()},
         }
         for number, process in enumerate(run.processes)
-        if process.ranges is not None
-        for row in range_rows([process.ranges], waiting_of([process]))
+        for row in range_rows([process])
     ]
 
 
