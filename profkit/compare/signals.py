@@ -16,11 +16,10 @@ from profkit.compare.function_table import busy_seconds, stopped_seconds
 from profkit.compare.movement import Movement, movement
 from profkit.compare.origins import Origins, find_origins
 from profkit.compare.pair import Pair, Side
-from profkit.compare.process_calls import calls_of_processes
+from profkit.compare.process_calls import calls_of_processes, started
 from profkit.compare.ranking import ranking_of
 from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue
 from profkit.compare.sampled_calls import call_ratios
-from profkit.compare.started_processes import started
 from profkit.compare.starvation_signs import Lumps, Starvation, lumps_of, matched, noisier, signs, starvation
 from profkit.compare.time_shares import calls_unknown
 from profkit.compare.waiting_rows import waiting_rows

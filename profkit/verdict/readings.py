@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from profkit.compare.process_calls import Started, started
 from profkit.compare.signals import Signals
-from profkit.compare.started_processes import Started, started
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.model import BUILTIN
