@@ -169,7 +169,7 @@ def _folded_thread(
         calls = replace(calls, function=goes_or_none[calls.function], opener=goes_or_none[calls.opener])
     return replace(
         thread,
-        profile=rows_folded(profile, parts, keep),
+        profile=_folded_profile(profile, parts, keep),
         open_calls=_placed(thread.open_calls, function=place),
         throttled=(),
         range_calls=calls,
@@ -193,21 +193,20 @@ def _placed(items: Iterable[_Record], **places: Ints) -> tuple[_Record, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
-    """Where functions are folded to: each of `rows`, ascending, gives `share` to one of its `callers`."""
+class _Parts:
+    """Where k functions are folded to; each of m callers gets the part `share`, shape (k, m)."""
 
-    rows: Rows
-    callers: Rows
+    rows: Ints
+    callers: Ints
     share: Floats
 
     @property
-    def inherits(self) -> Rows:
-        """For each of `rows`, the caller that gets most of that function."""
-        most_first = np.lexsort((self.callers, -self.share, self.rows))
-        return self.callers[most_first[np.searchsorted(self.rows, self.rows)]]
+    def inherits(self) -> Ints:
+        """For each function, the caller that gets most of it."""
+        return self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
 
 
-def _parts(edges: Edges, n: int, rows: Ints) -> Parts:
+def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
     """Divide functions among their remaining callers by the time that they took for each."""
     position = np.full(n, -1, np.int64)
     position[rows] = np.arange(len(rows))
@@ -231,18 +230,21 @@ def _parts(edges: Edges, n: int, rows: Ints) -> Parts:
         further = left @ one
         share += further * stays
         left = further[:, gone]
-    row, gets = np.nonzero(share)
-    return Parts(rows[row], columns[gets], share[row, gets] / share.sum(axis=1)[row])
+    reached = share.sum(axis=1)
+    found = reached > 0
+    used = share[found] / reached[found, None]
+    return _Parts(rows[found], columns[stays], used[:, stays])
 
 
-def _marked(profile: Profile, parts: Parts, changed: Mapping[int, str | None]) -> Profile:
+def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) -> Profile:
     """Append the hashes of functions that differ between the sides to those of their callers."""
     added: dict[int, list[str]] = {}
-    much = parts.share >= LEAST_PART
-    for row, caller in zip(parts.rows[much].tolist(), parts.callers[much].tolist(), strict=True):
+    for row, share in zip(parts.rows.tolist(), parts.share, strict=True):
         text = changed.get(row)
-        if text is not None and profile.source_hash[caller]:
-            added.setdefault(caller, []).append(text)
+        if text is not None:
+            for caller in parts.callers[share >= LEAST_PART].tolist():
+                if profile.source_hash[caller]:
+                    added.setdefault(caller, []).append(text)
     if not added:
         return profile
     strings, hashes = list(profile.strings), profile.source_hash.copy()
@@ -252,17 +254,14 @@ def _marked(profile: Profile, parts: Parts, changed: Mapping[int, str | None]) -
     return replace(profile, strings=tuple(strings), source_hash=hashes)
 
 
-def rows_folded(profile: Profile, parts: Parts, keep: Bools) -> Profile:
-    """Add self times of folded functions to their callers, and leave out all rows not in `keep`.
-
-    Callers' calls and cumulative times stay, since they include what they called.
-    """
+def _folded_profile(profile: Profile, parts: _Parts, keep: Bools) -> Profile:
+    """Add self times of folded functions to their callers, and leave out all rows not in `keep`."""
 
     def gathered(values: Floats | None) -> Floats | None:
         if values is None:
             return None
         result: Floats = values.copy()
-        np.add.at(result, parts.callers, parts.share * values[parts.rows])
+        np.add.at(result, parts.callers, parts.share.T @ values[parts.rows])
         return result[keep]
 
     columns = profile.columns(keep)
@@ -271,19 +270,24 @@ def rows_folded(profile: Profile, parts: Parts, keep: Bools) -> Profile:
     squares = gathered(None if profile.tottime_error is None else profile.tottime_error**2)
     columns["samples"] = None if samples is None else np.rint(samples).astype(np.int64)
     columns["tottime_error"] = None if squares is None else np.sqrt(squares)
-    edges = None if profile.edges is None else _folded_edges(profile.edges, parts, keep)
-    return replace(profile, **columns, edges=edges)
+    assert profile.edges is not None
+    row, gets = np.nonzero(parts.share > 0)
+    pairs = parts.rows[row], parts.callers[gets], parts.share[row, gets]
+    return replace(profile, **columns, edges=folded_edges(profile.edges, *pairs, keep))
 
 
-def _folded_edges(edges: Edges, parts: Parts, keep: Bools) -> Edges:
-    """Return the edges among remaining functions; callees of a folded one become its callers' callees."""
+def folded_edges(edges: Edges, rows: Rows, callers: Rows, share: Floats, keep: Bools) -> Edges:
+    """Return the edges among kept functions; callees of a folded one become its callers' callees.
+
+    Each of `rows`, ascending, gives `share` to one of its `callers`; a pair may then occur more than once.
+    """
     gone = np.zeros(len(keep), np.bool_)
-    gone[parts.rows] = True
+    gone[rows] = True
     of_caller, of_callee = gone[edges.caller], gone[edges.callee]
     stay = ~of_caller & ~of_callee
     # An edge from a folded function becomes one from each caller that got a part of that function.
     outer = np.flatnonzero(of_caller & ~of_callee)
-    first, end = (np.searchsorted(parts.rows, edges.caller[outer], side) for side in ("left", "right"))
+    first, end = (np.searchsorted(rows, edges.caller[outer], side) for side in ("left", "right"))
     many = end - first
     at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
     edge = np.repeat(outer, many)
@@ -291,10 +295,10 @@ def _folded_edges(edges: Edges, parts: Parts, keep: Bools) -> Edges:
 
     def joined(name: str) -> Floats:
         values = getattr(edges, name)
-        return np.concatenate([values[stay], parts.share[at] * values[edge]])
+        return np.concatenate([values[stay], share[at] * values[edge]])
 
     return Edges(
-        place[np.concatenate([edges.caller[stay], parts.callers[at]])],
+        place[np.concatenate([edges.caller[stay], callers[at]])],
         place[np.concatenate([edges.callee[stay], edges.callee[edge]])],
         np.rint(joined("ncalls")).astype(np.int64),
         np.rint(joined("primitive_calls")).astype(np.int64),
