@@ -74,10 +74,16 @@ class RangeChange:
     key: RangeKey
     baseline: RangeRow | None
     candidate: RangeRow | None
-    median_ratio: float | None
-    p95_ratio: float | None
-    total_ratio: float | None
-    slower: float | None
+    median_ratio: float | None = None
+    p95_ratio: float | None = None
+    slower: float | None = None
+
+    @property
+    def total_ratio(self) -> float | None:
+        """The candidate's total over the baseline's; ``None`` where a side has none."""
+        if self.baseline is None or self.candidate is None:
+            return None
+        return _ratio(self.baseline.total_s, self.candidate.total_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +295,7 @@ def _side(runs: Sequence[Mapping[RangeKey, _Group]]) -> dict[RangeKey, _Group]:
 
 def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
     if a is None or b is None:
-        return RangeChange(
-            key, None if a is None else a.row, None if b is None else b.row, None, None, None, None
-        )
+        return RangeChange(key, None if a is None else a.row, None if b is None else b.row)
     x, y = a.durations, b.durations
     median = p95 = slower = None
     if len(x) and len(y):
@@ -301,8 +305,7 @@ def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
         if min(len(x), len(y)) >= MIN_SHIFT:
             below, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
             slower = float((below + upto).mean() / (2 * len(x)))
-    total = _ratio(a.row.total_s, b.row.total_s)
-    return RangeChange(key, a.row, b.row, median, p95, total, slower)
+    return RangeChange(key, a.row, b.row, median, p95, slower)
 
 
 def _ratio(baseline: float, candidate: float) -> float | None:
