@@ -16,7 +16,7 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.compare.time_shares import in_shares
 from profkit.errors import UsageError
-from profkit.identity.align import Alignment, Joined, align, join
+from profkit.identity.align import Alignment, Joined, align_joined, join
 from profkit.identity.function_keys import infer_python
 from profkit.measure.selected_processes import (
     FIRST,
@@ -128,7 +128,7 @@ def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process
     )
     a, b = first.replicates, second.replicates
     joined = join(a.profile, b.profile, a.roots, b.roots)
-    alignment = align(
+    alignment = align_joined(
         joined, a.profile, b.profile, baseline_folded=first.folded, candidate_folded=second.folded
     )
     table, behind = build_table(joined, alignment, a, b, by, (first.definitions, second.definitions))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.align import align, join
+from profkit.identity.align import align
 from profkit.identity.file_matches import KnownFiles
 from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
@@ -72,7 +72,7 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
     places = [np.arange(len(union), dtype=np.int32)]
     files = KnownFiles()
     for profile, own in zip(profiles[1:], roots[1:], strict=True):
-        found = align(join(union, profile, known, own, files), union, profile)
+        found = align(union, profile, known, own, known=files)
         place = np.empty(len(profile), np.int32)
         place[found.candidate] = found.baseline
         place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)

@@ -86,6 +86,19 @@ def join(
 
 
 def align(
+    baseline: Profile,
+    candidate: Profile,
+    baseline_roots: Roots = ANYWHERE,
+    candidate_roots: Roots = ANYWHERE,
+    *,
+    known: KnownFiles | None = None,
+) -> Alignment:
+    """Match the functions of two validated profiles; pairs are in the baseline's order."""
+    joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
+    return align_joined(joined, baseline, candidate)
+
+
+def align_joined(
     joined: Joined,
     baseline: Profile,
     candidate: Profile,
@@ -93,10 +106,7 @@ def align(
     baseline_folded: Index | None = None,
     candidate_folded: Index | None = None,
 ) -> Alignment:
-    """Match the functions of two validated profiles after `join`; pairs are in the baseline's order.
-
-    Pairs with a row in `*_folded` get the rung of folded ones.
-    """
+    """Match as `align` does after `join`; pairs with a row in `*_folded` get the rung of folded ones."""
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)

@@ -10,14 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
-from profkit.identity.align import RUNGS, Alignment, align, join
+from profkit.identity.align import RUNGS, Alignment, align
 from profkit.model import Profile, Roots
 from tests.builders import Row, profile
 from tests.shared import words_of
-
-
-def aligned(a: Profile, b: Profile, *roots: Roots) -> Alignment:
-    return align(join(a, b, *roots), a, b)
 
 
 def pairs(found: Alignment) -> dict[int, tuple[int, str]]:
@@ -74,7 +70,7 @@ def test_moved_profile_aligns_with_itself_totally(
     a = profile([Row(placed(f, before), line, name, calls) for f, line, name, calls in functions])
     moved_rows = [Row(placed(f, after), line + shift[f], name, calls) for f, line, name, calls in functions]
     b = profile([moved_rows[i] for i in order])
-    found = aligned(a, b)
+    found = align(a, b)
     check_covers(found, len(a), len(b))
     assert {x: order[y] for x, (y, _) in pairs(found).items()} == {i: i for i in range(len(a))}
     for x, (_, rung) in pairs(found).items():
@@ -103,7 +99,7 @@ ANY = st.lists(
 @given(ANY, ANY)
 def test_alignment_is_one_to_one_total_and_symmetric(rows_a: list[Row], rows_b: list[Row]) -> None:
     a, b = profile(rows_a), profile(rows_b)
-    found, mirrored = aligned(a, b), aligned(b, a)
+    found, mirrored = align(a, b), align(b, a)
     check_covers(found, len(a), len(b))
     assert pairs(found) == {y: (x, rung) for x, (y, rung) in pairs(mirrored).items()}
 
@@ -196,7 +192,7 @@ PAIRED: dict[str, tuple[list[Row], list[Row], dict[int, tuple[int, str]]]] = {
 @pytest.mark.parametrize("name", PAIRED)
 def test_which_function_is_which(name: str) -> None:
     a, b, expected = PAIRED[name]
-    found = aligned(profile(a), profile(b))
+    found = align(profile(a), profile(b))
     check_covers(found, len(a), len(b))
     assert pairs(found) == expected
 
@@ -205,7 +201,7 @@ def test_recorded_roots_match_a_foreign_file_without_any() -> None:
     a = profile([Row("/home/a/proj/src/t.py", 4, "f")])
     b = profile([Row("/scratch/proj/src/t.py", 4, "f")])
     for ours, theirs in ((("/home/a/proj",), ()), (("/home/a/proj/src",), ("/scratch/proj",))):
-        assert pairs(aligned(a, b, Roots(project=ours), Roots(project=theirs))) == {0: (0, "rooted")}
+        assert pairs(align(a, b, Roots(project=ours), Roots(project=theirs))) == {0: (0, "rooted")}
 
 
 def test_comprehension_folds_into_its_caller() -> None:
@@ -282,7 +278,7 @@ def test_hundred_thousand_functions_align_quickly() -> None:
 
     a, b = side("/home/a/proj"), side("/scratch/b/proj2")
     start = time.process_time()  # the same however busy the machine is
-    found = aligned(a, b)
+    found = align(a, b)
     # A quarter of a second on the machine this was written on; the bound catches a loop over pairs, not noise.
     assert time.process_time() - start < 3.0
     assert len(found.baseline) == 100_000

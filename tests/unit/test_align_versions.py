@@ -10,7 +10,7 @@ import pytest
 
 from profkit.compare.folded_comprehensions import fold_comprehensions, needs_folding
 from profkit.formats import read_pstats
-from profkit.identity.align import align, join
+from profkit.identity.align import align
 from profkit.model import Profile
 from tests.interpreters import interpreter
 
@@ -73,7 +73,7 @@ def test_same_script_under_two_versions(tmp_path: Path, newer: str) -> None:
     folded_b, _ = fold_comprehensions(b)
     assert mapping
     assert folded_a.total == pytest.approx(a.total)
-    found = align(join(folded_a, folded_b), folded_a, folded_b)
+    found = align(folded_a, folded_b)
     assert len(found.baseline) >= basename_matches(folded_a, folded_b)
     strings, matched = folded_a.strings, found.baseline.tolist()
     mine = {strings[folded_a.name[i]] for i in matched if "script.py" in strings[folded_a.file[i]]}
