@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,6 +37,11 @@ class RangeKey:
     name: str
     domain: str
     mark: bool = False
+
+    @property
+    def pattern(self) -> RangeKey:
+        """The same key for all names that differ only by numbers."""
+        return replace(self, name=pattern_of(self.name))
 
 
 @dataclass(frozen=True, slots=True)

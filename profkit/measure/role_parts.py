@@ -27,36 +27,18 @@ _BATCH = 5
 #: An acronym, a word, or remaining capitals: ``DataLoader`` is data and loader.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-# Order matters: ``optimizer step`` is computing, ``wait for batch`` waiting, ``load batch`` loading, and
-# ``validation step`` has no role.
-_WORDS: tuple[tuple[int, frozenset[str]], ...] = (
-    (
-        NO_ROLE,
-        _words("validation validate valid val eval evaluate evaluation test checkpoint epoch"),
-    ),
-    (WAIT, _words("wait waiting next dequeue starved")),
-    (
-        LOAD,
-        _words(
-            "load loading loader loaders dataloader data dataset fetch fetching prefetch decode augment "
-            "augmentation augmentations collate preprocess preprocessing"
-        ),
-    ),
-    (
-        COMPUTE,
-        _words(
-            "forward fwd backward bwd backprop optimizer optimiser optim optimize optimise loss compute "
-            "inference infer predict"
-        ),
-    ),
-    (ITERATION, _words("iteration iter step trainstep")),
-    (_BATCH, _words("batch minibatch")),
-)
+#: Words of names by role. Order matters: ``optimizer step`` is computing, ``wait for batch`` waiting,
+#: ``load batch`` loading, and ``validation step`` has no role.
+_WORDS = {
+    NO_ROLE: "validation validate valid val eval evaluate evaluation test checkpoint epoch",
+    WAIT: "wait waiting next dequeue starved",
+    LOAD: "load loading loader loaders dataloader data dataset fetch fetching prefetch decode augment "
+    "augmentation augmentations collate preprocess preprocessing",
+    COMPUTE: "forward fwd backward bwd backprop optimizer optimiser optim optimize optimise loss compute "
+    "inference infer predict",
+    ITERATION: "iteration iter step trainstep",
+    _BATCH: "batch minibatch",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +89,7 @@ _SHOWN = 12
 
 def _by_words(name: str) -> int:
     words = {word.lower() for word in _WORD.findall(name)}
-    return next((role for role, known in _WORDS if words & known), NO_ROLE)
+    return next((role for role, known in _WORDS.items() if not words.isdisjoint(known.split())), NO_ROLE)
 
 
 def _means(pattern: str, name: str) -> bool:
