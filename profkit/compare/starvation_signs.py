@@ -113,7 +113,8 @@ def signs(both: Matched) -> Mapping[str, float]:
 
 def starvation(signs: Mapping[str, float], weights: Weights = ONE_RUN) -> Starvation:
     """Return the probability that the signs show starvation."""
-    centre, scale, weight = np.array([weights.signs[name] for name in signs]).T
+    columns = zip(*(weights.signs[name] for name in signs), strict=True)
+    centre, scale, weight = (np.array(column) for column in columns)
     score = float((np.array(list(signs.values())) - centre) / scale @ weight) + weights.intercept
     return Starvation(1.0 / (1.0 + math.exp(-min(50.0, max(-50.0, score)))), weights.threshold)
 
