@@ -385,8 +385,8 @@ def several_causes() -> Diff:
 
     forward, load = RangeKey("forward", ""), RangeKey("load batch", "data")
     ranges = (
-        RangeChange(forward, row(forward, 1.0, 100), row(forward, 4.0, 100), 4.0, 4.0, 4.0, 0.99),
-        RangeChange(load, None, row(load, 1.0, 100), None, None, None, None),
+        RangeChange(forward, row(forward, 1.0, 100), row(forward, 4.0, 100), 4.0, 4.0, 0.99),
+        RangeChange(load, None, row(load, 1.0, 100)),
     )
     verdict = replace(both.verdict, confidence=0.87, findings=(*both.verdict.findings, change))
     booked = account(3.21, 9.93, code=2.0, speed=0.6, queue=3.9, startup=0.02)

@@ -66,7 +66,7 @@ def regressions(jobs: Sequence[str], days: int, count: int) -> list[Regression]:
             key
             for process in run.processes
             for key, s in zip(
-                function_keys(process.threads[0].profile, process.roots).keys(),
+                function_keys(process.threads[0].profile, process.roots),
                 process.threads[0].profile.tottime / max(1e-9, sum(t.profile.total for t in process.threads)),
                 strict=True,
             )
@@ -112,7 +112,7 @@ def noise() -> Floats:
         run = load_run(SAMPLES / "train_mlp" / f"clean-{number}.prof")
         own = run.processes[0]
         profile = merge_profiles([thread.profile for thread in own.threads])
-        keys = function_keys(profile, own.roots).keys()
+        keys = function_keys(profile, own.roots)
         sides.append({k: s for k, s in zip(keys, profile.tottime, strict=True) if s > 5e-4 * profile.total})
     ratios = np.log([sides[1][key] / sides[0][key] for key in sides[0] if key in sides[1]])
     found: Floats = (ratios - np.median(ratios)) / np.sqrt(2)
@@ -128,7 +128,7 @@ def _thread(
     calls = np.ones(len(own))
     wanted = {(one.path, one.name): one for one in put if one.job == job and day >= one.day}
     if wanted:
-        for row, key in enumerate(function_keys(own, process.roots).keys()):
+        for row, key in enumerate(function_keys(own, process.roots)):
             one = wanted.get((key.path, key.qualname))
             if one is not None:
                 times[row] *= one.factor

@@ -18,7 +18,7 @@ from benchmarks.verdict.pairs import Pair
 from profkit.compare.pair import pair_of
 from profkit.compare.result_types import DiffTable
 from profkit.compare.signals import signals_of
-from profkit.compare.starvation import starvation
+from profkit.compare.starvation_signs import starvation
 from profkit.compare.starvation_weights import Weights
 from profkit.model import Run, RunSet
 from profkit.verdict.account import CAPTURE, Account

@@ -1,4 +1,4 @@
-"""Weights of `profkit.compare.starvation`, learnt on labelled pairs of plain profiles.
+"""Weights of `profkit.compare.starvation_signs`, learnt on labelled pairs of plain profiles.
 
 A logistic regression with a quadratic penalty (Hoerl and Kennard 1970; Newton's method), every program weighing the
 same. The threshold is the one that at most `ALARMS` of the pairs without contention pass, each judged by weights that
@@ -15,20 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
 from benchmarks.verdict.truth import CONTENTION
-from profkit.compare.starvation_signs import SIGNS
+from profkit.compare.starvation_signs import starvation
 from profkit.compare.starvation_weights import Weights
 from profkit.measure import noise
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.thresholds import THRESHOLDS
 
 __all__ = ["Example", "examples", "learn", "learn_without", "noise_without", "write", "write_steps"]
-
-Floats = npt.NDArray[np.float64]
 
 #: Strength of the penalty on standardised inputs, relative to one example of average weight.
 PENALTY = 3.0
@@ -51,7 +48,7 @@ class Example:
     """One pair: what the model reads of it, and whether the candidate was contended."""
 
     workload: str
-    values: Floats
+    signs: Mapping[str, float]
     contended: bool
 
 
@@ -65,17 +62,18 @@ def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
         # Two programs show nothing of one; two runs beside the same neighbours may be contended, too.
         if pair.form == "another" or (CONTENTION in pair.truth.causes and not pair.truth.contended):
             continue
-        values = compared(pair, "plain")[0].signals.signs
-        yield Example(pair.workload, values, pair.truth.contended)
+        signs = compared(pair, "plain")[0].signals.signs
+        yield Example(pair.workload, signs, pair.truth.contended)
         if not pair.truth.contended and pair.form == "null":
-            yield Example(pair.workload, _slower(values, SLOWER_MACHINE), False)
+            yield Example(pair.workload, _slower(signs, SLOWER_MACHINE), False)
 
 
-def _slower(values: Floats, factor: float) -> Floats:
+def _slower(signs: Mapping[str, float], factor: float) -> Mapping[str, float]:
     """Return what the same pair would show if the candidate's machine were slower by one factor throughout."""
-    scaled = values.copy()
-    scaled[[SIGNS.index(name) for name in FOLLOW_THE_FACTOR]] += np.log(factor)
-    return scaled
+    return {
+        name: value + math.log(factor) if name in FOLLOW_THE_FACTOR else value
+        for name, value in signs.items()
+    }
 
 
 def learn_without(pairs: Iterable[Pair]) -> dict[str, Weights]:
@@ -126,14 +124,16 @@ def learn(found: Sequence[Example]) -> Weights:
             continue
         fitted = _fit(without)
         scores += [
-            _probability(fitted, e.values) for e in found if e.workload == workload and not e.contended
+            starvation(e.signs, fitted).probability
+            for e in found
+            if e.workload == workload and not e.contended
         ]
     threshold = max(LEAST, float(np.quantile(scores, 1 - ALARMS, method="higher")) if scores else LEAST)
-    return Weights(weights.centre, weights.scale, weights.weight, weights.intercept, min(0.99, threshold))
+    return Weights(weights.signs, weights.intercept, min(0.99, threshold))
 
 
 def _fit(found: Sequence[Example]) -> Weights:
-    x = np.array([e.values for e in found])
+    x = np.array([list(e.signs.values()) for e in found])
     y = np.array([e.contended for e in found], np.float64)
     centre, scale = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-6)
     z = np.column_stack([(x - centre) / scale, np.ones(len(x))])
@@ -151,22 +151,16 @@ def _fit(found: Sequence[Example]) -> Weights:
         beta -= step
         if np.abs(step).max() < 1e-8:
             break
-    return Weights(tuple(centre), tuple(scale), tuple(beta[:-1]), float(beta[-1]), LEAST)
-
-
-def _probability(weights: Weights, values: Floats) -> float:
-    score = float((values - np.array(weights.centre)) / np.array(weights.scale) @ np.array(weights.weight))
-    return float(1 / (1 + np.exp(-np.clip(score + weights.intercept, -50, 50))))
+    signs = zip(centre.tolist(), scale.tolist(), beta[:-1].tolist(), strict=True)
+    return Weights(dict(zip(found[0].signs, signs, strict=True)), float(beta[-1]), LEAST)
 
 
 def write(path: Path, weights: Weights) -> None:
     """Write the module that the analysis reads."""
-    rows = {"centre": weights.centre, "scale": weights.scale, "weight": weights.weight}
-    lines = ["ONE_RUN = Weights("]
-    for field, values in rows.items():
-        lines.append(f"    {field}=(")
-        lines += [f"        {value:.6g},  # {of}" for of, value in zip(SIGNS, values, strict=True)]
-        lines.append("    ),")
+    lines = ["ONE_RUN = Weights(", "    signs={"]
+    for name, numbers in weights.signs.items():
+        lines.append(f'        "{name}": ({", ".join(f"{number:.6g}" for number in numbers)}),')
+    lines.append("    },")
     lines += [f"    intercept={weights.intercept:.6g},", f"    threshold={weights.threshold:.4g},", ")"]
     head = path.read_text(encoding="utf-8").partition("\nONE_RUN = ")[0]
     path.write_text("\n".join([head, *lines]) + "\n", encoding="utf-8")
@@ -182,7 +176,7 @@ def write_steps(path: Path, tables: Mapping[str, Table]) -> None:
                 f"({'-math.inf' if strength == -math.inf else f'{strength:.4g}'}, {confidence:.3f})"
                 for strength, confidence in steps
             )
-            lines.append(f"        {rule!r}: ({written},),")
+            lines.append(f"        {rule!r}: ({written}{',' * (len(steps) == 1)}),")
         lines.append("    },")
     lines.append("}")
     head = path.read_text(encoding="utf-8").partition("\nSTEPS: ")[0]

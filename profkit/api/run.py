@@ -177,7 +177,7 @@ class Run(Reported):
         from profkit.report.functions import active_seconds, ranked_run
 
         ranked = ranked_run(self._selected, self._by)
-        profile, order, keys = ranked.profile, ranked.order, ranked.keys.keys()
+        profile, order, keys = ranked.profile, ranked.order, ranked.keys
         rows = order.tolist()
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)
         active = active_seconds(profile)
@@ -222,10 +222,8 @@ class Run(Reported):
             wait_share, unbalanced``; `kind` is ``range`` or ``mark``. See docs/ranges.md.
         """
         from profkit.measure.range_stats import range_rows
-        from profkit.measure.range_waiting import waiting_of
 
-        processes = self._selected.processes
-        rows = range_rows([p.ranges for p in processes if p.ranges is not None], waiting_of(processes))
+        rows = range_rows(self._selected.processes)
         return Columns(
             {
                 **attributes([row.key for row in rows], text=("name", "domain")),

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.compare.folded_functions import folded_edges
 from profkit.identity.function_keys import infer_python
-from profkit.measure.lookup_columns import Looked
-from profkit.model import Edges, Profile
-from profkit.model.arrays import Bools, Floats, Index
+from profkit.identity.lookup_columns import Looked
+from profkit.model import Profile
+from profkit.model.arrays import Index
 from profkit.model.estimates import estimates_of, summed_estimates
 
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
@@ -50,8 +50,6 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     moved[gone] = target[gone]
     keep = np.ones(len(profile), np.bool_)
     keep[gone] = False
-    place = (np.cumsum(keep) - 1).astype(np.int32)
-
     columns = profile.columns(keep)
     for name in ("tottime", "wait", "blocked"):
         values = getattr(profile, name)
@@ -60,7 +58,11 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     if profile.calls_low is not None:
         sums = summed_estimates(profile.ncalls, estimates_of(profile), moved, len(profile))
         columns |= {name: sums[name][keep] for name in ("samples", "tottime_error")}
-    folded = replace(profile, **columns, edges=_fold_edges(profile.edges, keep, place[moved]))
+    edges = profile.edges
+    if edges is not None:
+        edges = folded_edges(edges, gone, target[gone], np.ones(len(gone)), keep)
+    place = np.cumsum(keep) - 1
+    folded = replace(profile, **columns, edges=edges)
     return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
 
 
@@ -117,27 +119,3 @@ def _enclosing(profile: Profile, row: int, inner: Index) -> int:
     if not len(candidates):
         return row
     return int(candidates[np.argmax(profile.line[candidates])])
-
-
-def _fold_edges(edges: Edges | None, keep: Bools, place: Index) -> Edges | None:
-    """Return the edges between remaining rows; callees of a folded row become callees of its function."""
-    if edges is None:
-        return None
-    stays = keep[edges.callee]
-    caller, callee = place[edges.caller[stays]], place[edges.callee[stays]]
-    pair = (caller.astype(np.int64) << 32) | callee
-    pairs, of = np.unique(pair, return_inverse=True)
-    of = of.reshape(len(pair))
-
-    def summed(values: npt.NDArray[np.generic]) -> Floats:
-        weights = values[stays].astype(np.float64)
-        return np.bincount(of, weights=weights, minlength=len(pairs)).astype(np.float64)
-
-    return Edges(
-        caller=(pairs >> 32).astype(np.int32),
-        callee=(pairs & 0xFFFFFFFF).astype(np.int32),
-        ncalls=np.rint(summed(edges.ncalls)).astype(np.int64),
-        primitive_calls=np.rint(summed(edges.primitive_calls)).astype(np.int64),
-        tottime=summed(edges.tottime),
-        cumtime=summed(edges.cumtime),
-    )

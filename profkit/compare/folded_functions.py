@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.identity.function_keys import function_keys
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import rows_in
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import (
     BUILTIN,
-    ROOTS,
     Edges,
     FunctionKey,
     Line,
     Notice,
+    OpenCall,
     Paths,
     Pause,
     Process,
@@ -30,7 +31,11 @@ from profkit.model import (
     RunSet,
     Thread,
 )
-from profkit.model.arrays import Bools, Floats, Ints
+from profkit.model.arrays import Bools, Floats, Ints, Rows
+from profkit.model.definitions import Definition
+from profkit.model.written_sizes import WrittenSize
+
+_Record = TypeVar("_Record", OpenCall, Pause, Line, WrittenSize, Definition)
 
 #: Limit on chains of folded functions; no program's hot loop has as many.
 LEVELS = 64
@@ -81,10 +86,10 @@ def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
     found: set[FunctionKey] = set()
     for process, thread in _threads((run,)):
         keys = function_keys(thread.profile, process.roots)
-        native = keys.root == ROOTS.index(BUILTIN)
+        native = rows_in(keys, BUILTIN)
         if hit:
             native &= False if thread.profile.samples is None else thread.profile.samples > 0
-        found.update(map(keys.key, np.flatnonzero(native).tolist()))
+        found.update(map(keys.item, np.flatnonzero(native).tolist()))
     return frozenset(found)
 
 
@@ -98,7 +103,7 @@ def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
     for process, thread in _threads(runs):
         if thread.throttled:
             keys = function_keys(thread.profile, process.roots)
-            found.update(keys.key(row) for row in thread.throttled)
+            found.update(keys[row] for row in thread.throttled)
     return frozenset(found)
 
 
@@ -136,8 +141,8 @@ def _rows_of(
 ) -> list[tuple[int, FunctionKey]]:
     keys = function_keys(profile, process.roots)
     names = {key.qualname for key in wanted}
-    likely = np.flatnonzero(Looked(keys.name, keys.names).where(names.__contains__))
-    return [(row, key) for row in likely.tolist() if (key := keys.key(row)) in wanted]
+    likely = np.flatnonzero(keys.name.where(names.__contains__))
+    return [(row, key) for row in likely.tolist() if (key := keys[row]) in wanted]
 
 
 def _folded_thread(
@@ -158,57 +163,33 @@ def _folded_thread(
     goes = place.copy()
     goes[parts.rows] = place[parts.inherits]
     profile = _marked(profile, parts, {row: changed.get(key) for row, key in known.items()})
-    profile = _kept(_folded_profile(profile, parts), keep, place)
     calls = thread.range_calls
     if calls is not None:
-        calls = replace(
-            calls,
-            function=np.where(calls.function >= 0, goes[calls.function], -1).astype(calls.function.dtype),
-            opener=np.where(calls.opener >= 0, goes[calls.opener], -1).astype(calls.opener.dtype),
-        )
+        goes_or_none = np.append(goes, -1).astype(np.int32)
+        calls = replace(calls, function=goes_or_none[calls.function], opener=goes_or_none[calls.opener])
     return replace(
         thread,
-        profile=profile,
-        open_calls=tuple(
-            replace(call, function=int(place[call.function]))
-            for call in thread.open_calls
-            if keep[call.function]
-        ),
+        profile=_folded_profile(profile, parts, keep),
+        open_calls=_placed(thread.open_calls, function=place),
         throttled=(),
         range_calls=calls,
         paths=None if thread.paths is None else _folded_paths(thread.paths, place),
-        pauses=_folded_pauses(thread.pauses, goes),
-        lines=_folded_lines(thread.lines, goes, place),
+        pauses=None if thread.pauses is None else _placed(thread.pauses, function=goes),
+        lines=None if thread.lines is None else _placed(thread.lines, function=goes, within=place),
         slices=None,
-        written_sizes=tuple(
-            replace(size, function=int(place[size.function]))
-            for size in thread.written_sizes
-            if place[size.function] >= 0
-        ),
-        definitions=tuple(
-            replace(one, beside=int(place[one.beside]))
-            for one in thread.definitions
-            if place[one.beside] >= 0
-        ),
+        written_sizes=_placed(thread.written_sizes, function=place),
+        definitions=_placed(thread.definitions, beside=place),
     )
 
 
-def _folded_pauses(pauses: tuple[Pause, ...] | None, goes: Ints) -> tuple[Pause, ...] | None:
-    if pauses is None:
-        return None
-    return tuple(
-        replace(pause, function=int(goes[pause.function])) for pause in pauses if goes[pause.function] >= 0
-    )
-
-
-def _folded_lines(lines: tuple[Line, ...] | None, goes: Ints, place: Ints) -> tuple[Line, ...] | None:
-    if lines is None:
-        return None
-    return tuple(
-        replace(line, function=int(goes[line.function]), within=int(place[line.within]))
-        for line in lines
-        if goes[line.function] >= 0 and place[line.within] >= 0
-    )
+def _placed(items: Iterable[_Record], **places: Ints) -> tuple[_Record, ...]:
+    """Return records with the rows in some fields moved to their places, without those that have none."""
+    found = []
+    for item in items:
+        rows: dict[str, Any] = {name: int(place[getattr(item, name)]) for name, place in places.items()}
+        if min(rows.values()) >= 0:
+            found.append(replace(item, **rows))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,53 +254,52 @@ def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) 
     return replace(profile, strings=tuple(strings), source_hash=hashes)
 
 
-def _folded_profile(profile: Profile, parts: _Parts) -> Profile:
-    """Add self times of folded functions to their callers; the rows of folded functions stay."""
+def _folded_profile(profile: Profile, parts: _Parts, keep: Bools) -> Profile:
+    """Add self times of folded functions to their callers, and leave out all rows not in `keep`."""
 
     def gathered(values: Floats | None) -> Floats | None:
         if values is None:
             return None
         result: Floats = values.copy()
         np.add.at(result, parts.callers, parts.share.T @ values[parts.rows])
-        return result
+        return result[keep]
 
-    tottime = gathered(profile.tottime)
-    assert tottime is not None
-    assert profile.edges is not None
+    columns = profile.columns(keep)
+    columns |= {name: gathered(getattr(profile, name)) for name in ("tottime", "wait", "blocked")}
     samples = gathered(None if profile.samples is None else profile.samples.astype(np.float64))
     squares = gathered(None if profile.tottime_error is None else profile.tottime_error**2)
-    return replace(
-        profile,
-        tottime=tottime,
-        wait=gathered(profile.wait),
-        blocked=gathered(profile.blocked),
-        edges=_folded_edges(profile.edges, len(profile), parts),
-        samples=None if samples is None else np.rint(samples).astype(np.int64),
-        tottime_error=None if squares is None else np.sqrt(squares),
-    )
-
-
-def _folded_edges(edges: Edges, n: int, parts: _Parts) -> Edges:
-    """Return the edges among remaining functions; callees of a folded one become its callers' callees."""
-    position = np.full(n, -1, np.int64)
-    position[parts.rows] = np.arange(len(parts.rows))
-    of_caller, of_callee = position[edges.caller], position[edges.callee]
-    stay = (of_caller < 0) & (of_callee < 0)
-    # An edge from a folded function becomes one from each caller that got a part of that function.
-    outer = np.flatnonzero((of_caller >= 0) & (of_callee < 0))
+    columns["samples"] = None if samples is None else np.rint(samples).astype(np.int64)
+    columns["tottime_error"] = None if squares is None else np.sqrt(squares)
+    assert profile.edges is not None
     row, gets = np.nonzero(parts.share > 0)
-    first, end = (np.searchsorted(row, of_caller[outer], side) for side in ("left", "right"))
+    pairs = parts.rows[row], parts.callers[gets], parts.share[row, gets]
+    return replace(profile, **columns, edges=folded_edges(profile.edges, *pairs, keep))
+
+
+def folded_edges(edges: Edges, rows: Rows, callers: Rows, share: Floats, keep: Bools) -> Edges:
+    """Return the edges among kept functions; callees of a folded one become its callers' callees.
+
+    Each of `rows`, ascending, gives `share` to one of its `callers`; a pair may then occur more than once.
+    """
+    gone = np.zeros(len(keep), np.bool_)
+    gone[rows] = True
+    of_caller, of_callee = gone[edges.caller], gone[edges.callee]
+    stay = ~of_caller & ~of_callee
+    # An edge from a folded function becomes one from each caller that got a part of that function.
+    outer = np.flatnonzero(of_caller & ~of_callee)
+    first, end = (np.searchsorted(rows, edges.caller[outer], side) for side in ("left", "right"))
     many = end - first
     at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
-    share, edge = parts.share[row[at], gets[at]], np.repeat(outer, many)
+    edge = np.repeat(outer, many)
+    place = (np.cumsum(keep) - 1).astype(np.int32)
 
     def joined(name: str) -> Floats:
         values = getattr(edges, name)
-        return np.concatenate([values[stay], share * values[edge]])
+        return np.concatenate([values[stay], share[at] * values[edge]])
 
     return Edges(
-        np.concatenate([edges.caller[stay], parts.callers[gets[at]]]).astype(np.int32),
-        np.concatenate([edges.callee[stay], edges.callee[edge]]),
+        place[np.concatenate([edges.caller[stay], callers[at]])],
+        place[np.concatenate([edges.callee[stay], edges.callee[edge]])],
         np.rint(joined("ncalls")).astype(np.int64),
         np.rint(joined("primitive_calls")).astype(np.int64),
         joined("tottime"),
@@ -350,13 +330,3 @@ def _folded_paths(paths: Paths, place: Ints) -> Paths:
         wait=summed(paths.wait),
         blocked=summed(paths.blocked),
     )
-
-
-def _kept(profile: Profile, keep: Bools, place: Ints) -> Profile:
-    """Return the profile without the rows that are not kept; no edge may lead to them."""
-    edges = profile.edges
-    assert edges is not None
-    placed = replace(
-        edges, caller=place[edges.caller].astype(np.int32), callee=place[edges.callee].astype(np.int32)
-    )
-    return replace(profile, edges=placed, **profile.columns(keep))

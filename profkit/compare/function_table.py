@@ -15,10 +15,10 @@ from profkit.compare.sampled_calls import UNCALLED, UNSEEN, call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined, sorted_places
 from profkit.identity.edits import edited_rows, standing_rows
 from profkit.identity.function_keys import infer_roots
+from profkit.identity.lookup_columns import Keys, Looked
 from profkit.identity.rooted_paths import relative_to
 from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
-from profkit.measure.lookup_columns import Keys, Looked
 from profkit.model import PROJECT, Profile
 from profkit.model.arrays import Bools, Floats, Ints, Rows, distinct, median
 from profkit.model.definitions import Definition, name_digest

@@ -1,15 +1,16 @@
-"""Calls that come with the number of processes, not with work: by the import system and by process pools."""
+"""Calls that start processes and threads, and calls that come with the number of processes, not with work."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
-from profkit.measure.lookup_columns import rows_where
+from profkit.identity.lookup_columns import rows_where
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools, Floats
 
@@ -19,6 +20,13 @@ _PROCESSES = re.compile(
     r"|(?:^|/)subprocess\.py$"
 )
 _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
+#: Calls that start processes and threads.
+_PROCESS_STARTS = re.compile(
+    r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
+)
+_THREAD_STARTS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
+#: Ranks are started from outside, and still wait for each other.
+_RANKS = "mpi4py/"
 #: Steps after which calls handed down by callers count as spread.
 STEPS = 64
 
@@ -67,3 +75,34 @@ def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
         return np.array([path in found for path in paths], np.bool_)
 
     return inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>"), inside(_PROCESSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Processes and threads that each side started (baseline, candidate); `ranks`: it uses MPI."""
+
+    processes: tuple[int, int]
+    threads: tuple[int, int]
+    ranks: bool
+
+    @property
+    def any(self) -> bool:
+        """Whether either side may wait for something of its own program."""
+        return self.ranks or any(self.processes) or any(self.threads)
+
+    @property
+    def growth(self) -> float:
+        """The greater of the factors by which processes and threads grew."""
+        return max(after / max(before, 1) for before, after in (self.processes, self.threads))
+
+
+def started(table: DiffTable) -> Started:
+    """Return what the calls of both sides show."""
+    native = [(row, table.name[row]) for row in np.flatnonzero(table.native).tolist()]
+
+    def calls(of: re.Pattern[str]) -> tuple[int, int]:
+        rows = [row for row, name in native if of.match(name)]
+        return int(table.baseline.ncalls[rows].sum()), int(table.candidate.ncalls[rows].sum())
+
+    ranks = rows_where(table.file, lambda file: _RANKS in file)
+    return Started(calls(_PROCESS_STARTS), calls(_THREAD_STARTS), bool(ranks.any()))

@@ -12,7 +12,7 @@ from profkit.compare.pair import Pair
 from profkit.compare.replicates import ranked_times
 from profkit.compare.result_types import Ranking, SideTable
 from profkit.measure import noise
-from profkit.measure.function_orders import rbo_distance, total_variation
+from profkit.measure.function_orders import ranks, rbo_distance, total_variation
 from profkit.measure.intervals import displacement, estimate
 from profkit.model.arrays import Bools, Floats, Ints, Rows, median
 from profkit.model.estimates import NORMAL
@@ -89,11 +89,8 @@ def _distance(times_a: Floats, times_b: Floats) -> float:
 
 
 def _displacement(times_a: Floats, times_b: Floats) -> float:
-    n = times_a.shape[1]
     middle_a, middle_b = median(times_a, axis=0), median(times_b, axis=0)
-    rank_a, rank_b = np.empty(n, np.int64), np.empty(n, np.int64)
-    rank_a[np.argsort(-middle_a, kind="stable")] = np.arange(1, n + 1)
-    rank_b[np.argsort(-middle_b, kind="stable")] = np.arange(1, n + 1)
+    rank_a, rank_b = ranks(middle_a), ranks(middle_b)
     both = (middle_a > 0) & (middle_b > 0)
     share = np.maximum(middle_a / max(middle_a.sum(), 1e-12), middle_b / max(middle_b.sum(), 1e-12))
     heavy = both & (share >= noise.MIN_SHARE)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from profkit.compare.sampled_calls import UNCALLED, UNSEEN
+from profkit.identity.lookup_columns import rows_in, rows_where
 from profkit.identity.readable_names import readable_name
 from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import Inventory
-from profkit.measure.lookup_columns import rows_in, rows_where
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import FunctionKey, Neighbours, Notice
 from profkit.model.arrays import Bools, Floats, Ints

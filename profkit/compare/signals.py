@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,26 +16,22 @@ from profkit.compare.function_table import busy_seconds, stopped_seconds
 from profkit.compare.movement import Movement, movement
 from profkit.compare.origins import Origins, find_origins
 from profkit.compare.pair import Pair, Side
-from profkit.compare.process_calls import calls_of_processes
+from profkit.compare.process_calls import calls_of_processes, started
 from profkit.compare.ranking import ranking_of
 from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue
 from profkit.compare.sampled_calls import call_ratios
-from profkit.compare.started_processes import started
-from profkit.compare.starvation import Starvation, starvation
-from profkit.compare.starvation_signs import Lumps, lumps_of, matched, noisier, signs
+from profkit.compare.starvation_signs import Lumps, Starvation, lumps_of, matched, noisier, signs, starvation
 from profkit.compare.time_shares import calls_unknown
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.compare.walls import Walls, walls_of
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread
 from profkit.measure.side_facts import SideFacts, side_facts
-from profkit.model import Ranges
 from profkit.model.arrays import Floats, median
 
 if TYPE_CHECKING:
     from profkit.measure.iterations import IterationModel, IterationNames
     from profkit.measure.range_stats import RangeChange
-    from profkit.measure.range_waiting import RangeWaiting
 
 #: A shell reports a signal as this exit status plus the number of the signal, 1 to 64.
 SIGNALLED = 128
@@ -53,7 +50,7 @@ class Signals:
     `total_scatter` is the standard deviation of ln(candidate / baseline total), and `noisier` the mean over
     functions of ln(candidate / baseline scatter); both are NaN without repeats. `lost_throughout`: at least
     three candidate repeats each took longer than every baseline run, with medians beyond their noise. `signs`
-    has the order of `profkit.compare.starvation_signs.SIGNS`; `lumps` are lost time slices. `threads_differ`:
+    are those of `profkit.compare.starvation_signs` by name; `lumps` are lost time slices. `threads_differ`:
     one side has calls of threads that the other could not see. `exits` are shell exit statuses of the first
     failed target, 0 also if unknown.
     """
@@ -71,7 +68,7 @@ class Signals:
     sampled_differs: bool
     threads_differ: bool
     total_scatter: float
-    signs: Floats
+    signs: Mapping[str, float]
     starved: Starvation
     noisier: float
     lumps: Lumps
@@ -249,16 +246,4 @@ def _compared_ranges(pair: Pair) -> tuple[RangeChange, ...]:
         return ()
     from profkit.measure.range_stats import compare_ranges
 
-    (a, waits_a), (b, waits_b) = map(_ranges, pair.sides)
-    return compare_ranges(a, b, (waits_a, waits_b))
-
-
-def _ranges(side: Side) -> tuple[list[list[Ranges]], list[list[RangeWaiting | None]]]:
-    """Return NVTX ranges of the selected processes of every run that recorded any, and their waiting."""
-    from profkit.measure.range_waiting import waiting_of
-
-    runs = [[p for p in chosen if p.ranges is not None] for chosen in side.processes]
-    runs = [run for run in runs if run]
-    return [[p.ranges for p in run if p.ranges is not None] for run in runs], [
-        waiting_of(run) for run in runs
-    ]
+    return compare_ranges(pair.baseline.processes, pair.candidate.processes)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.compare.call_table import CallSide
+from profkit.compare.result_types import SideTable
 from profkit.measure.selected_processes import Selected
 from profkit.model.arrays import Bools, Floats, Index, Ints, Rows
 from profkit.model.paths import Paths, depths, with_callees
@@ -27,16 +28,6 @@ MOST_NODES = 3000
 LEAST_SHARE = 1e-4
 #: Most nested calls that are followed.
 DEEPEST = 80
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionTimes:
-    """One side's functions, by row; seconds, 0 where not measured."""
-
-    tottime: Floats
-    cumtime: Floats
-    queued: Floats
-    blocked: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +206,7 @@ class _Node:
 
 
 def stacks_of_pairs(
-    caller: Index, callee: Index, pairs: Sequence[CallSide], functions: Sequence[FunctionTimes]
+    caller: Index, callee: Index, pairs: Sequence[CallSide], functions: Sequence[SideTable]
 ) -> StackTable | None:
     """Build a tree from caller–callee sums, shape (m,), widest first; ``None`` if no side took time."""
     totals = np.array([side.tottime.sum() for side in functions])
@@ -235,14 +226,16 @@ def stacks_of_pairs(
     )
 
 
-def _divided(calls: Floats, own: Floats, row: Index, times: FunctionTimes) -> StackSide:
-    """Divide self times into queued and blocked parts as for the whole function."""
+def _divided(calls: Floats, own: Floats, row: Index, times: SideTable) -> StackSide:
+    """Divide self times into queued and blocked parts as for the whole function; 0 where not measured."""
+    queued = np.zeros(len(times.tottime)) if times.wait is None else times.wait
+    blocked = np.maximum(times.tottime - times.active, 0.0)
     known = (row >= 0) & (times.tottime[row] > 0)
     parts = [
         np.where(
             known, own * np.divide(part[row], times.tottime[row], where=known, out=np.zeros(len(row))), 0.0
         )
-        for part in (times.queued, times.blocked)
+        for part in (queued, blocked)
     ]
     return StackSide(calls, own, *(np.minimum(part, own) for part in parts))
 
@@ -251,7 +244,7 @@ def _grown(
     caller: Index,
     callee: Index,
     pairs: Sequence[CallSide],
-    functions: Sequence[FunctionTimes],
+    functions: Sequence[SideTable],
     totals: Floats,
 ) -> tuple[list[_Node], dict[int, list[int]]]:
     n = len(functions[0].tottime)

@@ -7,44 +7,21 @@ their median stays. Slower hardware, larger inputs and changed code move them to
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from profkit.compare.pair import Pair
 from profkit.compare.sampled_calls import CALLS_CHANGED
+from profkit.compare.starvation_weights import ONE_RUN, Weights
+from profkit.identity.lookup_columns import Keys, Looked, rows_in
 from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, rbo_distance
-from profkit.measure.lookup_columns import Keys, Looked, rows_in
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools, Floats, median, quantile
 
-#: Names of the numbers, in the order of `signs`.
-SIGNS = (
-    "shares_apart",
-    "busy_shares_apart",
-    "rankings_apart",
-    "slower",
-    "spread",
-    "quartiles",
-    "python_median",
-    "python_upper",
-    "native_median",
-    "native_upper",
-    "python_hit",
-    "python_excess",
-    "all_hit",
-    "all_excess",
-    "hits",
-    "python_gap",
-    "greatest_gain",
-    "gaining",
-    "python_gain",
-    "range_of_large",
-    "calls_changed",
-)
 #: Self time, in seconds, of functions that show a lump: below it the clock's noise, above it a lump is too
 #: small.
 SMALL = (1e-4, 2e-2)
@@ -77,6 +54,19 @@ class Matched:
     waits: Bools
     total_a: Floats
     total_b: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Starvation:
+    """Probability that only the candidate was denied CPU; at most 1.5 % of other pairs reach `threshold`."""
+
+    probability: float
+    threshold: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the probability reaches the threshold."""
+        return self.probability >= self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +104,19 @@ def matched(pair: Pair) -> Matched:
     )
 
 
-def signs(both: Matched) -> Floats:
-    """Return the numbers of `SIGNS`, averaged over pairs of runs; 0 where there are too few functions."""
-    average: Floats = np.mean([_of_pair(both, i, j) for i, j in _pairs(both)], axis=0)
-    return average
+def signs(both: Matched) -> Mapping[str, float]:
+    """Return the signs by name, averaged over pairs of runs; 0 where there are too few functions."""
+    found = [_of_pair(both, i, j) for i, j in _pairs(both)]
+    average = np.mean([list(of_pair.values()) for of_pair in found], axis=0)
+    return dict(zip(found[0], average.tolist(), strict=True))
+
+
+def starvation(signs: Mapping[str, float], weights: Weights = ONE_RUN) -> Starvation:
+    """Return the probability that the signs show starvation."""
+    columns = zip(*(weights.signs[name] for name in signs), strict=True)
+    centre, scale, weight = (np.array(column) for column in columns)
+    score = float((np.array(list(signs.values())) - centre) / scale @ weight) + weights.intercept
+    return Starvation(1.0 / (1.0 + math.exp(-min(50.0, max(-50.0, score)))), weights.threshold)
 
 
 def lumps_of(both: Matched) -> Lumps:
@@ -198,7 +197,7 @@ def _hit(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> tuple[int, 
     return len(lumps), len(lumps) / max(1, int(small.sum())), float(np.log1p(lost))
 
 
-def _of_pair(both: Matched, i: int, j: int) -> Floats:
+def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
     a, b, r, same = _ratios(both, i, j)
     python, native = ~both.native, both.native
     busy = ~both.waits
@@ -221,31 +220,30 @@ def _of_pair(both: Matched, i: int, j: int) -> Floats:
         gap = np.log(b[small_python].sum() / a[small_python].sum()) - median(r[small_python])
     of_python, of_all = (_hit(a, b, r, same, of) for of in (python, python | native))
     large = same & (share_a >= LARGE)
-    return np.array(
-        [
-            0.5 * np.abs(share_b - share_a)[heavy].sum(),
-            0.5 * np.abs(busy_b - busy_a)[heavy].sum(),
-            rbo_distance(order_a, order_b, depth=DEPTH),
-            _log_ratio(both.time_a[i][busy].sum(), both.time_b[j][busy].sum()),
-            MAD_SCALE * _quantile(np.abs(r[usable] - _quantile(r[usable], 0.5)), 0.5),
-            _quantile(r[usable], 0.75) - _quantile(r[usable], 0.25),
-            _quantile(r[usable & python], 0.5),
-            _quantile(r[usable & python], 0.75),
-            _quantile(r[usable & native], 0.5),
-            _quantile(r[usable & native], 0.75),
-            *of_python[1:],
-            *of_all[1:],
-            np.log1p(of_all[0]),
-            np.clip(gap, -MOST_LOG, MOST_LOG),
-            gain.max(initial=0.0) / max(gain.sum(), 1e-12),
-            # ln of the effective number of functions that share the excess (inverse Simpson index).
-            np.log(max(1.0, held.sum() ** 2 / max((held**2).sum(), 1e-24))),
-            excess[python].sum() / max(excess.sum(), 1e-12),
-            np.ptp(r[large]) if np.count_nonzero(large) > 1 else 0.0,
-            weight[calls > np.log1p(CALLS_CHANGED)].sum() / max(weight.sum(), 1e-12),
-        ],
-        np.float64,
-    )
+    return {
+        "shares_apart": 0.5 * np.abs(share_b - share_a)[heavy].sum(),
+        "busy_shares_apart": 0.5 * np.abs(busy_b - busy_a)[heavy].sum(),
+        "rankings_apart": rbo_distance(order_a, order_b, depth=DEPTH),
+        "slower": _log_ratio(both.time_a[i][busy].sum(), both.time_b[j][busy].sum()),
+        "spread": MAD_SCALE * _quantile(np.abs(r[usable] - _quantile(r[usable], 0.5)), 0.5),
+        "quartiles": _quantile(r[usable], 0.75) - _quantile(r[usable], 0.25),
+        "python_median": _quantile(r[usable & python], 0.5),
+        "python_upper": _quantile(r[usable & python], 0.75),
+        "native_median": _quantile(r[usable & native], 0.5),
+        "native_upper": _quantile(r[usable & native], 0.75),
+        "python_hit": of_python[1],
+        "python_excess": of_python[2],
+        "all_hit": of_all[1],
+        "all_excess": of_all[2],
+        "hits": np.log1p(of_all[0]),
+        "python_gap": np.clip(gap, -MOST_LOG, MOST_LOG),
+        "greatest_gain": gain.max(initial=0.0) / max(gain.sum(), 1e-12),
+        # ln of the effective number of functions that share the excess (inverse Simpson index).
+        "gaining": np.log(max(1.0, held.sum() ** 2 / max((held**2).sum(), 1e-24))),
+        "python_gain": excess[python].sum() / max(excess.sum(), 1e-12),
+        "range_of_large": np.ptp(r[large]) if np.count_nonzero(large) > 1 else 0.0,
+        "calls_changed": weight[calls > np.log1p(CALLS_CHANGED)].sum() / max(weight.sum(), 1e-12),
+    }
 
 
 def _part(times: Floats, of: Bools) -> Floats:

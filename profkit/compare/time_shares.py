@@ -13,7 +13,7 @@ import numpy as np
 
 from profkit.compare.call_table import CallSide, CallTable
 from profkit.compare.result_types import DiffTable, SideTable
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import Bools, median
 from profkit.model.profile import ESTIMATES
@@ -85,27 +85,14 @@ def _scaled(run: Run, whole: float) -> Run:
     total = _total(run)
     factor = whole / total if total > 0 else 1.0
 
+    def scaled(of: Profile | Edges) -> dict[str, Any]:
+        once = np.ones(len(of), np.int64)
+        times = {"tottime": of.tottime * factor, "cumtime": of.cumtime * factor}
+        return {"ncalls": once, "primitive_calls": once, **times}
+
     def change(profile: Profile) -> Profile:
-        edges = profile.edges
-        if edges is not None:
-            one = np.ones(len(edges), np.int64)
-            edges = replace(
-                edges,
-                ncalls=one,
-                primitive_calls=one,
-                tottime=edges.tottime * factor,
-                cumtime=edges.cumtime * factor,
-            )
-        one = np.ones(len(profile), np.int64)
-        return replace(
-            profile,
-            ncalls=one,
-            primitive_calls=one,
-            tottime=profile.tottime * factor,
-            cumtime=profile.cumtime * factor,
-            edges=edges,
-            **_UNSTATED,
-        )
+        edges = None if profile.edges is None else replace(profile.edges, **scaled(profile.edges))
+        return replace(profile, **scaled(profile), edges=edges, **_UNSTATED)
 
     return replace(_each(run, change), manifest=None, machine=None, machines={}, series=None)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
-from profkit.measure.lookup_columns import rows_where
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure.waits_by_name import reads_files
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools

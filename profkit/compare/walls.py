@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.compare.pair import Pair, Side
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure.critical_path import (
     Composition,
     PathReading,
@@ -16,7 +17,6 @@ from profkit.measure.critical_path import (
     path_rank,
     read_path,
 )
-from profkit.measure.lookup_columns import rows_where
 from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import Effect
 from profkit.model.arrays import Bools, Floats, Index, Rows, median

@@ -20,7 +20,6 @@ from profkit.errors import FormatError, UsageError
 from profkit.identity.function_keys import function_keys
 from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
-from profkit.measure.range_waiting import waiting_of
 from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.arrays import Floats
 from profkit.model.merge import merge_profiles
@@ -238,8 +237,7 @@ def _ranges(run: Run) -> list[dict[str, Any]]:
             **{name: getattr(row, name) for name in numbers.split()},
         }
         for number, process in enumerate(run.processes)
-        if process.ranges is not None
-        for row in range_rows([process.ranges], waiting_of([process]))
+        for row in range_rows([process])
     ]
 
 
@@ -277,18 +275,15 @@ def _functions(run: Run, digest: str) -> pa.Table:
             return pa.nulls(n, pa.float64()) if values is None else pa.array(values, from_pandas=True)
 
         unseen = None if profile.calls_low is None else np.isnan(profile.calls_low)
-        columns = zip(keys.root.tolist(), keys.path.tolist(), keys.name.tolist(), strict=True)
         parts.append(
             [
                 texts(np.zeros(n), [digest]),
                 pa.array(np.full(n, number, np.int32)),
-                pa.array(
-                    [_identity(ROOTS[r], keys.paths[p], keys.names[k]) for r, p, k in columns], pa.int64()
-                ),
+                pa.array([_identity(key.root, key.path, key.qualname) for key in keys], pa.int64()),
                 texts(keys.root, ROOTS),
-                texts(keys.path, keys.paths),
+                texts(keys.file, [path for _, path in keys.places]),
                 pa.array(profile.line),
-                texts(keys.name, keys.names),
+                texts(keys.name.which, keys.name.values),
                 pa.array(profile.ncalls, mask=unseen),
                 pa.array(profile.primitive_calls, mask=unseen),
                 *map(known, (profile.tottime, profile.cumtime, profile.wait, profile.blocked)),

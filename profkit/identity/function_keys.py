@@ -3,43 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from profkit.identity.lookup_columns import Keys, Looked
 from profkit.identity.rooted_paths import ANYWHERE, normalise, rooted_all
-from profkit.model import PROJECT, ROOTS, FunctionKey, Profile, Roots
+from profkit.model import PROJECT, Profile, Roots
 from profkit.model.arrays import Index
 from profkit.model.versions import python_of_paths
 
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: A project root with fewer parts identifies no project (``/``, ``/home``, ``c:/Users``).
 MIN_ROOT_PARTS = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FunctionKeys:
-    """Keys of a profile's rows as columns: indices into `profkit.model.ROOTS`, `paths` and `names`."""
-
-    root: npt.NDArray[np.int8]
-    path: Index
-    name: Index
-    paths: tuple[str, ...]
-    names: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.path)
-
-    def key(self, row: int) -> FunctionKey:
-        """Return the key of one row."""
-        return FunctionKey(ROOTS[self.root[row]], self.paths[self.path[row]], self.names[self.name[row]])
-
-    def keys(self) -> tuple[FunctionKey, ...]:
-        """Return the keys of all rows, in their order."""
-        paths, names = self.paths, self.names
-        columns = zip(self.root.tolist(), self.path.tolist(), self.name.tolist(), strict=True)
-        return tuple(FunctionKey(ROOTS[r], paths[p], names[k]) for r, p, k in columns)
 
 
 def clean_name(name: str) -> str:
@@ -57,24 +32,16 @@ def unique_files(profile: Profile) -> tuple[Index, Index]:
     return files, place[profile.file]
 
 
-def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> FunctionKeys:
+def function_keys(profile: Profile, roots: Roots = ANYWHERE) -> Keys:
     """Return the key of every row; an unknown project root is inferred, to keep home directories out."""
     if not roots.project:
         roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
     files, of_row = unique_files(profile)
-    pairs = rooted_all(map(profile.strings.__getitem__, files.tolist()), roots)
-    root_of = {root: i for i, root in enumerate(ROOTS)}
-    root = np.array([root_of[r] for r, _ in pairs], np.int8)
+    places = rooted_all(map(profile.strings.__getitem__, files.tolist()), roots)
     named = np.where(profile.qualname != 0, profile.qualname, profile.name)
     used, name = np.unique(named, return_inverse=True)
     names = tuple(clean_name(profile.strings[i]) for i in used.tolist())
-    return FunctionKeys(
-        root=root[of_row] if len(root) else np.zeros(0, np.int8),
-        path=of_row,
-        name=name.astype(np.int32).reshape(len(profile)),
-        paths=tuple(path for _, path in pairs),
-        names=names,
-    )
+    return Keys(of_row, places, Looked(name.astype(np.int32).reshape(len(profile)), names))
 
 
 def infer_roots(profile: Profile) -> Roots:

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from profkit.identity.lookup_columns import Looked
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
-from profkit.measure.lookup_columns import Looked
-from profkit.measure.native_threads import NOT_FOR_THREADS
 from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
 from profkit.measure.waits_by_name import waits_for_ranks
@@ -307,8 +306,8 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
         helpers_imports=imports,
-        native_run_s=known_sum([t.run_s for t in chosen.threads if not len(t.profile)]) or 0.0,
-        native_queue_s=known_sum([t.run_queue_wait_s for t in chosen.threads if not len(t.profile)]) or 0.0,
+        native_run_s=_native_s(chosen, "run_s"),
+        native_queue_s=_native_s(chosen, "run_queue_wait_s"),
         **pauses,
     )
 
@@ -364,7 +363,7 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
     """Return CPU time of threads without functions (BLAS, OpenMP) in helper processes, by their functions."""
     result = np.zeros(n)
     for process in selected.processes:
-        native_s = known_sum([thread.run_s for thread in process.threads if not len(thread.profile)]) or 0.0
+        native_s = _native_s(process, "run_s")
         if process is chosen or not native_s:
             continue
         ran = np.zeros(n)
@@ -375,6 +374,12 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
         if whole > 0:
             result += ran * (native_s / whole)
     return result
+
+
+def _native_s(process: Process, counter: str) -> float:
+    """Return the sum of a counter over the threads without functions."""
+    native = (getattr(thread, counter) for thread in process.threads if not len(thread.profile))
+    return known_sum(native) or 0.0
 
 
 def _ran(profile: Profile) -> Floats:
@@ -428,7 +433,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
     part = min(1.0, waiting / active) if active > 0 else 0.0
-    spun = part - _native_part(reading, part, waiting - float(off_by[NOT_FOR_THREADS].sum()))
+    spun = part - _native_part(reading, part, waiting - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
     helping = _helpers(reading, off, part, ranks, spun * reading.native_run_s)
     imports = np.zeros(len(helping))

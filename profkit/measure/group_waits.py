@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import Looked
 from profkit.measure.pause_seconds import waited
 from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks

@@ -14,8 +14,8 @@ from operator import eq
 import numpy as np
 
 from profkit.identity.function_keys import function_keys
+from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import import_rows
-from profkit.measure.lookup_columns import Looked
 from profkit.measure.side_facts import main_processes
 from profkit.model import GENERATED, Process, Profile, Roots, Run, RunSet
 from profkit.model.arrays import median
@@ -135,8 +135,8 @@ def _packages(profile: Profile, roots: Roots, most: float) -> Iterable[tuple[str
     counted: dict[str, float] = {}
     for row in body[np.argsort(-profile.cumtime[body], kind="stable")].tolist():
         name = profile.strings[profile.module[row]]
-        if keys is not None and keys.key(row).root != GENERATED:
-            name = keys.key(row).path.partition("/")[0].removeprefix("<frozen ").removesuffix(">")
+        if keys is not None and keys[row].root != GENERATED:
+            name = keys[row].path.partition("/")[0].removeprefix("<frozen ").removesuffix(">")
         package = name.partition(".")[0]
         if not package:
             continue

@@ -8,10 +8,10 @@ from operator import eq
 
 import numpy as np
 
-from profkit.measure.lookup_columns import Looked
+from profkit.identity.lookup_columns import Looked
 from profkit.model import Process, Profile, Thread
-from profkit.model.arrays import Bools, Floats, Index
-from profkit.model.paths import with_callees
+from profkit.model.arrays import Bools, Floats
+from profkit.model.paths import below, with_callees
 
 #: Number of packages that are named.
 PACKAGES = 3
@@ -48,8 +48,7 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
         profile = thread.profile
         bodies = Looked(profile.name, profile.strings).where(partial(eq, "<module>"))
         is_body = inside & np.isin(paths.function, np.flatnonzero(bodies))
-        within = _within(paths.parent, is_body)
-        outermost = is_body & ~np.where(paths.parent >= 0, within[paths.parent], False)
+        outermost = is_body & ~below(paths.parent, is_body)
         whole = with_callees(paths.parent, _active(thread))
         for at in np.flatnonzero(outermost).tolist():
             module = profile.strings[profile.module[paths.function[at]]]
@@ -70,14 +69,5 @@ def _inside_imports(thread: Thread) -> Bools:
     paths = thread.paths
     if paths is None:
         return np.zeros(0, np.bool_)
-    return _within(paths.parent, np.isin(paths.function, import_rows(thread.profile)))
-
-
-def _within(parent: Index, marked: Bools) -> Bools:
-    """Return whether each context is marked or called from a marked one."""
-    found = marked.copy()
-    while True:
-        more: Bools = found | np.where(parent >= 0, found[parent], False)
-        if np.array_equal(more, found):
-            return more
-        found = more
+    outermost = np.isin(paths.function, import_rows(thread.profile))
+    return outermost | below(paths.parent, outermost)

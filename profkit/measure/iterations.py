@@ -11,8 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, WAIT, IterationNames
-from profkit.measure.role_parts import RolePart, new_time, role_parts
+from profkit.measure.role_parts import (
+    COMPUTE,
+    ITERATION,
+    LOAD,
+    WAIT,
+    IterationNames,
+    RolePart,
+    new_time,
+    role_parts,
+)
 from profkit.model import Run
 from profkit.model.arrays import Floats, Ints, median
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profkit.identity.function_keys import FunctionKeys
+from profkit.identity.lookup_columns import Keys
 from profkit.measure.selected_processes import Selected
 from profkit.model import FunctionKey, Profile
 from profkit.model.arrays import Index
@@ -57,7 +57,7 @@ def seen_lines(
     runs: Sequence[Selected],
     places: Sequence[Index],
     profile: Profile,
-    keys: FunctionKeys,
+    keys: Keys,
     row: int,
 ) -> tuple[SeenLine, ...]:
     """Return the lines of a function, most time first; `places` maps each run's rows to rows of `profile`."""
@@ -78,7 +78,7 @@ def seen_lines(
     strings = profile.strings
     return tuple(
         SeenLine(
-            keys.key(within),
+            keys[within],
             strings[int(profile.name[within])],
             strings[int(profile.file[within])],
             int(profile.line[within]),

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from profkit.model import Thread
+from profkit.measure.inventory import active_seconds
+from profkit.measure.waits_by_name import is_wait
+from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats
 from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
 #: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")
+#: Kinds of waiting that threads without Python functions (autograd, BLAS) of the same process cannot end.
+NOT_FOR_THREADS = [
+    WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")
+]
+#: Kinds that they can end; they do not take the interpreter's lock.
+_FOR_THREADS = [at for at in range(len(WAITS)) if at not in (*NOT_FOR_THREADS, GIL)]
 
 
 def waited(thread: Thread) -> Floats:
@@ -26,6 +34,24 @@ def waited(thread: Thread) -> Floats:
     scale = np.divide(blocked, seen, out=np.ones(len(profile)), where=seen > blocked)
     result: Floats = found * scale
     return result
+
+
+def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
+    """Return for how long functions waited while threads of their process without functions were active.
+
+    Which thread one waits for is not known: all their active time counts, spread over the functions that do not wait
+    by design, and at most as long as these waited. Shape (n,); ``None`` where that is nothing.
+    """
+    _, active = active_seconds(process)
+    if thread.profile.blocked is None or not thread.pauses or not active:
+        return None
+    profile = thread.profile
+    found: Floats = waited(thread)[_FOR_THREADS].sum(axis=0)
+    for row in np.flatnonzero(found).tolist():
+        if is_wait(profile.strings[int(profile.name[row])], STDLIB):
+            found[row] = 0.0
+    whole = float(found.sum())
+    return found * min(1.0, active / whole) if whole > 0 else None
 
 
 def collected(thread: Thread) -> Floats:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.function_keys import function_keys
-from profkit.measure.range_stats import RangeKey, pattern_of
+from profkit.measure.range_stats import RangeKey
 from profkit.model import FunctionKey, Profile, RangeCalls, Roots, Run
 from profkit.model.arrays import Floats, Ints
 
@@ -53,18 +53,8 @@ class RangeFunctions:
     total_s: float
 
 
-class InsideRanges:
-    """Functions inside ranges, by the key of a `RangeRow`."""
-
-    def __init__(self, known: dict[tuple[str, str], RangeFunctions]) -> None:
-        self._known = known
-
-    def __bool__(self) -> bool:
-        return bool(self._known)
-
-    def of(self, key: RangeKey) -> RangeFunctions | None:
-        """Return what ran inside the ranges of a row; ``None`` if unknown."""
-        return None if key.mark else self._known.get((pattern_of(key.name), key.domain))
+#: What ran inside ranges, by `RangeKey.pattern`.
+InsideRanges: TypeAlias = Mapping[RangeKey, RangeFunctions]
 
 
 class _Functions:
@@ -79,7 +69,7 @@ class _Functions:
         keys = function_keys(profile, roots)
         number = np.full(len(profile), -1, np.int64)
         for row in used.tolist():
-            key = keys.key(row)
+            key = keys[row]
             found = self.known.setdefault(key, len(self.known))
             if found == len(self.described):
                 name = profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
@@ -91,7 +81,7 @@ class _Functions:
 
 def range_functions(run: Run) -> InsideRanges:
     """Sum up what ran inside the ranges of a run, over its processes and threads."""
-    functions, keys = _Functions(), dict[tuple[str, str], int]()
+    functions, keys = _Functions(), dict[RangeKey, int]()
     inside: list[Floats] = []
     openers: list[Ints] = []
     for process in run.processes:
@@ -108,12 +98,10 @@ def range_functions(run: Run) -> InsideRanges:
             known = calls.opener >= 0
             openers.append(np.stack([own[known], number[calls.opener[known]], calls.count[known]]))
     if not keys:
-        return InsideRanges({})
+        return {}
     rows = _by_key(np.concatenate(inside, axis=1), len(keys))
     opened = _by_key(np.concatenate(openers, axis=1), len(keys))
-    return InsideRanges(
-        {key: _of_key(rows[number], opened[number], functions) for key, number in keys.items()}
-    )
+    return {key: _of_key(rows[number], opened[number], functions) for key, number in keys.items()}
 
 
 def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
@@ -122,9 +110,9 @@ def _by_key(columns: npt.NDArray[Any], n: int) -> list[npt.NDArray[Any]]:
     return np.split(ordered[1:], np.searchsorted(ordered[0], np.arange(1, n)), axis=1)
 
 
-def _key(calls: RangeCalls, context: int, keys: dict[tuple[str, str], int]) -> int:
-    text = pattern_of(calls.strings[int(calls.name[context])]), calls.strings[int(calls.domain[context])]
-    return keys.setdefault(text, len(keys))
+def _key(calls: RangeCalls, context: int, keys: dict[RangeKey, int]) -> int:
+    name, domain = (calls.strings[int(column[context])] for column in (calls.name, calls.domain))
+    return keys.setdefault(RangeKey(name, domain).pattern, len(keys))
 
 
 def _rows(calls: RangeCalls, own: Ints, number: Ints) -> Iterator[Floats]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.measure.range_waiting import RangeWaiting
-from profkit.model.arrays import Floats, Ints
+from profkit.measure.range_waiting import RangeWaiting, range_waiting
+from profkit.model import Process
+from profkit.model.arrays import Floats, Ints, quantile
 from profkit.model.ranges import MARK, OPEN, Ranges
 
 #: Replaces numbers in a folded name.
@@ -36,6 +37,11 @@ class RangeKey:
     name: str
     domain: str
     mark: bool = False
+
+    @property
+    def pattern(self) -> RangeKey:
+        """The same key for all names that differ only by numbers."""
+        return replace(self, name=pattern_of(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +79,16 @@ class RangeChange:
     key: RangeKey
     baseline: RangeRow | None
     candidate: RangeRow | None
-    median_ratio: float | None
-    p95_ratio: float | None
-    total_ratio: float | None
-    slower: float | None
+    median_ratio: float | None = None
+    p95_ratio: float | None = None
+    slower: float | None = None
+
+    @property
+    def total_ratio(self) -> float | None:
+        """The candidate's total over the baseline's; ``None`` where a side has none."""
+        if self.baseline is None or self.candidate is None:
+            return None
+        return _ratio(self.baseline.total_s, self.candidate.total_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +133,19 @@ class _Group:
     durations: Floats
 
 
-#: Waiting in the ranges of each process, where known.
-Waits = Sequence[RangeWaiting | None]
-
-
-def range_rows(ranges: Sequence[Ranges], waits: Waits = ()) -> tuple[RangeRow, ...]:
-    """Return the rows of a run, one `Ranges` per process: most total time first, marks last."""
-    groups = _grouped(ranges, fold_names(_names(ranges)), waits)
+def range_rows(processes: Sequence[Process]) -> tuple[RangeRow, ...]:
+    """Return the rows of a run's processes: most total time first, marks last."""
+    groups = _grouped(processes, fold_names(_names(processes)))
     return tuple(sorted((group.row for group in groups.values()), key=_place))
 
 
 def compare_ranges(
-    baseline: Sequence[Sequence[Ranges]],
-    candidate: Sequence[Sequence[Ranges]],
-    waits: tuple[Sequence[Waits], Sequence[Waits]] = ((), ()),
+    baseline: Sequence[Sequence[Process]], candidate: Sequence[Sequence[Process]]
 ) -> tuple[RangeChange, ...]:
-    """Return the rows of two sides (runs of one `Ranges` per process), greatest change of total first."""
-    folded = fold_names(name for side in (baseline, candidate) for run in side for name in _names(run))
-    a, b = (
-        _side([_grouped(run, folded, waited[i] if waited else ()) for i, run in enumerate(side)])
-        for side, waited in zip((baseline, candidate), waits, strict=True)
-    )
+    """Return the rows of two sides, the processes of each run, greatest change of total first."""
+    sides = (baseline, candidate)
+    folded = fold_names(name for side in sides for run in side for name in _names(run))
+    a, b = (_side([_grouped(run, folded) for run in side]) for side in sides)
     keys = [key for key in dict.fromkeys([*a, *b]) if not key.mark]
     changes = [_change(key, a.get(key), b.get(key)) for key in keys]
     return tuple(sorted(changes, key=_size))
@@ -174,9 +178,10 @@ def repeated(changes: Sequence[RangeChange], same_factor: float) -> Repeated | N
     )
 
 
-def _names(ranges: Sequence[Ranges]) -> Iterable[str]:
-    for part in ranges:
-        yield from (part.strings[i] for i in np.unique(part.name).tolist())
+def _names(processes: Sequence[Process]) -> Iterable[str]:
+    for part in (process.ranges for process in processes):
+        if part is not None:
+            yield from (part.strings[i] for i in np.unique(part.name).tolist())
 
 
 def _place(row: RangeRow) -> tuple[bool, float, int, str, str]:
@@ -188,13 +193,15 @@ def _size(change: RangeChange) -> tuple[float, str, str]:
     return -abs(totals[1] - totals[0]), change.key.domain, change.key.name
 
 
-def _grouped(
-    ranges: Sequence[Ranges], folded: Mapping[str, str], waits: Waits = ()
-) -> dict[RangeKey, _Group]:
+def _grouped(processes: Sequence[Process], folded: Mapping[str, str]) -> dict[RangeKey, _Group]:
     number: dict[RangeKey, int] = {}
     names: list[set[str]] = []
-    groups, durations, open_, parents = [], [], [], []
-    for part in ranges:
+    groups, durations, open_, parents, waits = [], [], [], [], []
+    for process in processes:
+        part = process.ranges
+        if part is None:
+            continue
+        waits.append(_waited(part, range_waiting(process)))
         group = _numbers(part, folded, number, names)
         groups.append(group)
         durations.append(part.duration_s)
@@ -213,7 +220,9 @@ def _grouped(
     order = np.lexsort((duration, group))
     bounds = np.concatenate([[0], np.cumsum(count)])
     around = _around(group, parent, np.nan_to_num(duration), len(keys))
-    wait, measured = _waited(ranges, waits, group, len(keys))
+    wait, measured = (
+        np.bincount(group, np.concatenate(part), len(keys)) for part in zip(*waits, strict=True)
+    )
     result = {}
     for i, key in enumerate(keys):
         ended = duration[order[bounds[i] : bounds[i + 1]]]
@@ -226,8 +235,8 @@ def _grouped(
                 names=len(names[i]),
                 count=int(count[i]),
                 total_s=float(total[i]) if timed else 0.0,
-                median_s=_quantile(ended, 0.5) if timed else None,
-                p95_s=_quantile(ended, 0.95) if timed else None,
+                median_s=quantile(ended, 0.5) if timed else None,
+                p95_s=quantile(ended, 0.95) if timed else None,
                 parent=None if outer is None else keys[outer],
                 share_of_parent=None if outer is None or total[outer] <= 0 else float(inside / total[outer]),
                 unbalanced=int(unbalanced[i]),
@@ -239,18 +248,11 @@ def _grouped(
     return result
 
 
-def _waited(ranges: Sequence[Ranges], waits: Waits, group: Ints, n: int) -> tuple[Floats, Floats]:
-    """Return the seconds waited in each group, and the seconds for which that was measured."""
-    if not any(waits):
-        return np.zeros(n), np.zeros(n)
-    columns = [
-        (np.zeros(len(part)), np.zeros(len(part)))
-        if waited is None
-        else (np.nan_to_num(waited.wait_s), waited.measured_s)
-        for part, waited in zip(ranges, waits, strict=True)
-    ]
-    wait, measured = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return np.asarray(np.bincount(group, wait, n), float), np.asarray(np.bincount(group, measured, n), float)
+def _waited(ranges: Ranges, waited: RangeWaiting | None) -> tuple[Floats, Floats]:
+    """Return the seconds waited in each range, and the seconds for which that was measured."""
+    if waited is None:
+        return np.zeros(len(ranges)), np.zeros(len(ranges))
+    return np.nan_to_num(waited.wait_s), waited.measured_s
 
 
 def _numbers(
@@ -298,28 +300,17 @@ def _side(runs: Sequence[Mapping[RangeKey, _Group]]) -> dict[RangeKey, _Group]:
 
 def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
     if a is None or b is None:
-        return RangeChange(
-            key, None if a is None else a.row, None if b is None else b.row, None, None, None, None
-        )
+        return RangeChange(key, None if a is None else a.row, None if b is None else b.row)
     x, y = a.durations, b.durations
     median = p95 = slower = None
     if len(x) and len(y):
-        median = _ratio(_quantile(x, 0.5), _quantile(y, 0.5))
+        median = _ratio(quantile(x, 0.5), quantile(y, 0.5))
         if min(len(x), len(y)) >= MIN_P95:
-            p95 = _ratio(_quantile(x, 0.95), _quantile(y, 0.95))
+            p95 = _ratio(quantile(x, 0.95), quantile(y, 0.95))
         if min(len(x), len(y)) >= MIN_SHIFT:
             below, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
             slower = float((below + upto).mean() / (2 * len(x)))
-    total = _ratio(a.row.total_s, b.row.total_s)
-    return RangeChange(key, a.row, b.row, median, p95, total, slower)
-
-
-def _quantile(ordered: Floats, part: float) -> float:
-    """Return a quantile of sorted values like `numpy.quantile`, which takes 200 µs."""
-    at = part * (len(ordered) - 1)
-    below = int(at)
-    low = float(ordered[below])
-    return low + (float(ordered[min(below + 1, len(ordered) - 1)]) - low) * (at - below)
+    return RangeChange(key, a.row, b.row, median, p95, slower)
 
 
 def _ratio(baseline: float, candidate: float) -> float | None:

@@ -5,15 +5,13 @@ Sums over many ranges are right in expectation; a single range shorter than the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from profkit.model import Process
 from profkit.model.arrays import Floats, Ints, median
-from profkit.model.ranges import PUSHED, Ranges
-from profkit.model.series import ThreadSamples
+from profkit.model.ranges import PUSHED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,17 +23,14 @@ class RangeWaiting:
     period_s: float
 
 
-def waiting_of(processes: Sequence[Process]) -> list[RangeWaiting | None]:
-    """Return the waiting of each process that has ranges, in order; ``None`` where it was not sampled."""
-    return [
-        None if process.samples is None else range_waiting(process.ranges, process.samples)
-        for process in processes
-        if process.ranges is not None
-    ]
+def range_waiting(process: Process) -> RangeWaiting | None:
+    """Interpolate each thread's wait at the ends of its pushed ranges; others may end in another thread.
 
-
-def range_waiting(ranges: Ranges, samples: ThreadSamples) -> RangeWaiting | None:
-    """Interpolate each thread's wait at the ends of its pushed ranges; others may end in another thread."""
+    ``None`` where the process has no ranges or was not sampled.
+    """
+    ranges, samples = process.ranges, process.samples
+    if ranges is None or samples is None:
+        return None
     n = len(ranges)
     wait, measured = np.full(n, np.nan), np.zeros(n)
     rows = np.flatnonzero(ranges.ended & (ranges.kind == PUSHED))

@@ -1,18 +1,99 @@
-"""The ranges of a run that have a role, by process; marks and ranges without an end are left out."""
+"""Roles of ranges by the words of their names, unless the user specifies them, and the ranges that have one.
+
+Marks and ranges without an end are left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.measure.range_roles import COMPUTE, LOAD, NO_ROLE, IterationNames, roles_of
-from profkit.measure.range_stats import fold_names
+from profkit.errors import UsageError
+from profkit.measure.range_stats import fold_names, pattern_of
 from profkit.model import Process, Run
 from profkit.model.arrays import Bools, Floats, Ints
+from profkit.model.paths import below
 from profkit.model.ranges import MARK, PAYLOAD_TYPES, Ranges
+
+NO_ROLE, ITERATION, LOAD, COMPUTE, WAIT = range(5)
+#: A name that means an iteration if computing happens inside it, otherwise loading.
+_BATCH = 5
+
+#: An acronym, a word, or remaining capitals: ``DataLoader`` is data and loader.
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+#: Words of names by role. Order matters: ``optimizer step`` is computing, ``wait for batch`` waiting,
+#: ``load batch`` loading, and ``validation step`` has no role.
+_WORDS = {
+    NO_ROLE: "validation validate valid val eval evaluate evaluation test checkpoint epoch",
+    WAIT: "wait waiting next dequeue starved",
+    LOAD: "load loading loader loaders dataloader data dataset fetch fetching prefetch decode augment "
+    "augmentation augmentations collate preprocess preprocessing",
+    COMPUTE: "forward fwd backward bwd backprop optimizer optimiser optim optimize optimise loss compute "
+    "inference infer predict",
+    ITERATION: "iteration iter step trainstep",
+    _BATCH: "batch minibatch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IterationNames:
+    """What the user specified about ranges: names with numbers (``step 17`` is ``step {n}``) or ``*``."""
+
+    iteration: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    compute: tuple[str, ...] = ()
+    batch_size: int | None = None
+
+
+def roles_of(
+    names: Sequence[str], around: Iterable[tuple[str, str]], said: IterationNames
+) -> Mapping[str, int]:
+    """Return the role of each name; raise `UsageError` if the user named a range that does not exist."""
+    roles = {name: _by_words(name) for name in names}
+    for parameter, role, wanted in (
+        ("iteration", ITERATION, said.iteration),
+        ("load", LOAD, said.load),
+        ("compute", COMPUTE, said.compute),
+    ):
+        if not wanted:
+            continue
+        # Ranges that the user specifies for a role replace all others.
+        roles = {name: NO_ROLE if found == role else found for name, found in roles.items()}
+        for pattern in wanted:
+            meant = [name for name in names if _means(pattern, name)]
+            if not meant:
+                known = ", ".join(sorted(names)[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+                raise UsageError(
+                    f"no NVTX range has that name, there are: {known or 'none'}",
+                    parameter=parameter,
+                    value=pattern,
+                )
+            roles.update(dict.fromkeys(meant, role))
+    pairs = list(around)
+    holds_compute = {outer for outer, inner in pairs if roles[inner] == COMPUTE}
+    return {
+        name: role if role != _BATCH else ITERATION if name in holds_compute else LOAD
+        for name, role in roles.items()
+    }
+
+
+#: Names that a message lists.
+_SHOWN = 12
+
+
+def _by_words(name: str) -> int:
+    words = {word.lower() for word in _WORD.findall(name)}
+    return next((role for role, known in _WORDS.items() if not words.isdisjoint(known.split())), NO_ROLE)
+
+
+def _means(pattern: str, name: str) -> bool:
+    return pattern_of(pattern) == pattern_of(name) or fnmatchcase(name, pattern)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +165,7 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
     role = np.where(part.kind == MARK, NO_ROLE, role_of[part.name])
     # Loading inside computing is part of it, and vice versa.
     load, compute = role == LOAD, role == COMPUTE
-    role[(load & _inside(part, compute)) | (compute & _inside(part, load))] = NO_ROLE
+    role[(load & below(part.parent, compute)) | (compute & below(part.parent, load))] = NO_ROLE
     rows = np.flatnonzero((role != NO_ROLE) & part.ended)
     rows = rows[np.argsort(part.begin_ns[rows], kind="stable")]
     return RolePart(
@@ -97,17 +178,6 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
         end=part.end_ns[rows],
         batch=_payloads(part)[rows],
     )
-
-
-def _inside(part: Ranges, chosen: Bools) -> Bools:
-    """Return which ranges have a chosen range around them."""
-    inside = np.zeros(len(part), bool)
-    outer = part.parent.astype(np.int64)
-    while (outer >= 0).any():
-        held = outer >= 0
-        inside[held] |= chosen[outer[held]]
-        outer[held] = part.parent[outer[held]]
-    return inside
 
 
 def _payloads(part: Ranges) -> Floats:

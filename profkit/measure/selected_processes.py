@@ -9,7 +9,7 @@ import numpy as np
 
 from profkit.errors import UsageError
 from profkit.identity.rooted_paths import joined_roots
-from profkit.measure.native_threads import awaited_seconds
+from profkit.measure.pause_seconds import awaited_seconds
 from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Profile, Roots, Run, Thread
 from profkit.model.arrays import Floats, Index

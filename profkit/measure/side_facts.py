@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
-from profkit.measure.lookup_columns import Looked
 from profkit.measure.machine_speed import Speed, speeds
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -48,8 +49,7 @@ class SizeCall:
 
 def sizes_itself(run: Run) -> bool:
     """Return whether the run calls a function that sets a size, whoever calls it."""
-    tables = _Tables()
-    return any(next(tables.rows(profile), None) is not None for profile in run.profiles)
+    return any(next(_rows(profile), None) is not None for profile in run.profiles)
 
 
 def size_calls(run: Run) -> tuple[SizeCall, ...]:
@@ -59,10 +59,9 @@ def size_calls(run: Run) -> tuple[SizeCall, ...]:
     callers.
     """
     found: dict[SizeCall, None] = {}
-    tables = _Tables()
     for process in run.processes:
         for thread in process.threads:
-            found.update(dict.fromkeys(_of_profile(thread.profile, process, tables)))
+            found.update(dict.fromkeys(_of_profile(thread.profile, process)))
     seen = {size.sets for size in found}
     written = [size for size in _written(run) if size.sets not in seen]
     alone = [size for size in written if sum(size.sets == other.sets for other in written) == 1]
@@ -78,55 +77,43 @@ def _written(run: Run) -> tuple[SizeCall, ...]:
             keys = function_keys(thread.profile, process.roots)
             for size in thread.written_sizes:
                 line = int(thread.profile.line[size.function])
-                found[SizeCall(size.sets, keys.key(size.function), line)] = None
+                found[SizeCall(size.sets, keys[size.function], line)] = None
     return tuple(found)
 
 
-class _Tables:
-    """Rows of functions that set sizes; the profiles of a run share one table of strings."""
-
-    def __init__(self) -> None:
-        self._strings: tuple[str, ...] = ()
-        self._wanted: list[int] = []
-
-    def rows(self, profile: Profile) -> Iterator[tuple[int, Sizes]]:
-        """Yield the rows of such functions, and what each sets."""
-        strings = profile.strings
-        if strings is not self._strings:
-            self._strings = strings
-            none = _NAMES.isdisjoint(strings)
-            self._wanted = [] if none else [i for i, text in enumerate(strings) if text in _NAMES]
-        if not self._wanted:
-            return
-        named = np.where(profile.qualname != 0, profile.qualname, profile.name)
-        for row in np.flatnonzero(np.isin(named, self._wanted)).tolist():
-            name = strings[named[row]]
-            path = strings[profile.file[row]].replace("\\", "/")
-            sets = _NATIVE.get(name) or next(
-                (
-                    what
-                    for (end, function), what in _PYTHON.items()
-                    if function == name and path.endswith(end)
-                ),
-                None,
-            )
-            if sets is not None:
-                yield row, sets
+@lru_cache(maxsize=1)  # the profiles of a run share one table of strings
+def _wanted(strings: tuple[str, ...]) -> list[int]:
+    return [i for i, text in enumerate(strings) if text in _NAMES]
 
 
-def _of_profile(profile: Profile, process: Process, tables: _Tables) -> Iterator[SizeCall]:
+def _rows(profile: Profile) -> Iterator[tuple[int, Sizes]]:
+    """Yield the rows of functions that set sizes, and what each sets."""
+    wanted, strings = _wanted(profile.strings), profile.strings
+    if not wanted:
+        return
+    named = np.where(profile.qualname != 0, profile.qualname, profile.name)
+    for row in np.flatnonzero(np.isin(named, wanted)).tolist():
+        name = strings[named[row]]
+        path = strings[profile.file[row]].replace("\\", "/")
+        python = (sets for (end, of), sets in _PYTHON.items() if of == name and path.endswith(end))
+        sets = _NATIVE.get(name) or next(python, None)
+        if sets is not None:
+            yield row, sets
+
+
+def _of_profile(profile: Profile, process: Process) -> Iterator[SizeCall]:
     edges = profile.edges
     if edges is None or not len(edges):
         return
     keys = None
-    for row, sets in tables.rows(profile):
+    for row, sets in _rows(profile):
         keys = keys or function_keys(profile, process.roots)
         at, seen = [row], {row}
         for _ in range(1 + _BETWEEN):
             callers = dict.fromkeys(edges.caller[np.isin(edges.callee, at)].tolist())
             at = [caller for caller in callers if caller not in seen]
             seen.update(at)
-            ours = [caller for caller in at if keys.key(caller).root == PROJECT]
-            yield from (SizeCall(sets, keys.key(caller), int(profile.line[caller])) for caller in ours)
+            ours = [caller for caller in at if keys[caller].root == PROJECT]
+            yield from (SizeCall(sets, keys[caller], int(profile.line[caller])) for caller in ours)
             if ours:
                 break

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.arrays import Floats, Index, Ints
+from profkit.model.arrays import Bools, Floats, Index, Ints
 from profkit.model.bounds import Counts, Times, Waits
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
@@ -70,6 +70,16 @@ def depths(parent: npt.NDArray[np.integer[Any]]) -> Ints:
         reached = around[inside]
         depth[inside] += depth[reached]
         around[inside] = around[reached]
+
+
+def below(parent: npt.NDArray[np.integer[Any]], marked: Bools) -> Bools:
+    """Return whether a marked row is among the ancestors of each row."""
+    found = np.zeros(len(parent), np.bool_)
+    while True:
+        further: Bools = (parent >= 0) & (marked | found)[parent]
+        if np.array_equal(further, found):
+            return found
+        found = further
 
 
 def with_callees(parent: npt.NDArray[np.integer[Any]], own: Floats) -> Floats:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.function_keys import FunctionKeys, function_keys
+from profkit.identity.function_keys import function_keys
+from profkit.identity.lookup_columns import Keys
 from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.arrays import Floats
@@ -53,7 +54,7 @@ class Ranked:
     """A profile, the keys of its rows, and their order: int64, shape (n,), greatest first."""
 
     profile: Profile
-    keys: FunctionKeys
+    keys: Keys
     order: npt.NDArray[np.intp]
 
     def __len__(self) -> int:
@@ -71,7 +72,7 @@ class Ranked:
             }
             yield FunctionRow(
                 rank=rank,
-                key=self.keys.key(row),
+                key=self.keys[row],
                 name=name_of(p, row),
                 file=p.strings[int(p.file[row])],
                 line=int(p.line[row]),

@@ -152,7 +152,7 @@ def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[
     return [
         (
             display_name(name_of(profile, row)),
-            location(keys.key(row), files[int(profile.file[row])], int(profile.line[row])),
+            location(keys[row], files[int(profile.file[row])], int(profile.line[row])),
         )
         for row in rows
     ]

@@ -16,7 +16,6 @@ from profkit.measure.inventory import inventory
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
-from profkit.measure.range_waiting import waiting_of
 from profkit.model import Manifest, Process, Profile, Run, Thread
 from profkit.model.surrogates import spelled_out
 from profkit.report.document import VerdictBlock
@@ -214,9 +213,7 @@ def show_object(
 ) -> dict[str, Any]:
     functions = ranked_run(run, by)
     verdict = judged.verdict
-    ranges = range_rows(
-        [process.ranges for process in run.processes if process.ranges is not None], waiting_of(run.processes)
-    )
+    ranges = range_rows(run.processes)
     taken = inventory(run)
     return {
         "schema": SHOW_SCHEMA,

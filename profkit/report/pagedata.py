@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from profkit.compare.call_table import CallSide
 from profkit.compare.result_types import SideTable
 from profkit.compare.stack_table import (
-    FunctionTimes,
     StackSide,
     StackTable,
     placed_paths,
@@ -32,8 +31,6 @@ from profkit.report.text import clean, shorten_middle, shorten_start
 from profkit.report.timeline import timeline
 from profkit.report.wording.functions import display_name, location, match_text, moved_text
 from profkit.verdict.types import Diff
-
-_Pairs: TypeAlias = "tuple[Index, Index, tuple[CallSide, ...]]"
 
 #: Share of the self time from which a function's times have six digits.
 FINE_SHARE = 1e-3
@@ -70,7 +67,7 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
         functions["uncounted"] = True
     pairs = None if calls is None else (calls.caller, calls.callee, (calls.baseline, calls.candidate))
     waits = all(side.wait is not None for side in both)
-    stacks = None if pairs is None else diff.stacks or _stacks_of(pairs, both)
+    stacks = None if pairs is None else diff.stacks or stacks_of_pairs(*pairs, both)
     return PageData(
         functions,
         None if pairs is None else _calls(*pairs, place),
@@ -99,7 +96,7 @@ def run_page(run: Run, by: str) -> PageData:
         calls_high=profile.calls_high,
     )
     functions, place = _functions(
-        [found.keys.key(row) for row in range(n)],
+        found.keys,
         [profile.strings[i] for i in profile.file.tolist()],
         [name_of(profile, row) for row in range(n)],
         profile.line,
@@ -113,7 +110,7 @@ def run_page(run: Run, by: str) -> PageData:
         columns = CallSide(edges.ncalls[order], edges.tottime[order], edges.cumtime[order])
         pairs = edges.caller[order], edges.callee[order], (columns,)
         traced = placed_paths(select(run, edges=False))
-        table = _stacks_of(pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
+        table = stacks_of_pairs(*pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
         calls = _calls(*pairs, place)
         stacks = None if table is None else _stacks(table, profile.wait is not None, (None,), place)
     return PageData(functions, calls, stacks, timeline((("", run),)))
@@ -215,20 +212,6 @@ def _calls(caller: Index, callee: Index, sides: Sequence[CallSide], place: Ints)
         "left_out": int((~keep).sum()),
         "left_out_s": float(heavy[~keep].max(initial=0.0)),
     }
-
-
-def _stacks_of(pairs: _Pairs, sides: Sequence[SideTable]) -> StackTable | None:
-    """Build stacks from pairs of caller and callee; unmeasured waiting counts as none."""
-    times = [
-        FunctionTimes(
-            side.tottime,
-            side.cumtime,
-            np.zeros(len(side.tottime)) if side.wait is None else side.wait,
-            np.maximum(side.tottime - side.active, 0.0),
-        )
-        for side in sides
-    ]
-    return stacks_of_pairs(*pairs, times)
 
 
 def _iterations(models: tuple[IterationModel | None, IterationModel | None]) -> tuple[int | None, int | None]:

@@ -68,7 +68,9 @@ SMALL_INSIDE = 0.02
 def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[Section]:
     """Return the functions inside the ranges of one run, for at most `limit` ranges (0: all)."""
     known = [
-        (row.key, found) for row in rows if (found := inside.of(row.key)) is not None and found.functions
+        (row.key, found)
+        for row in rows
+        if (found := inside.get(row.key.pattern)) is not None and found.functions
     ]
     listed = Listed(known, limit, "ranges")
     most = min(MOST_INSIDE, limit // 2 or MOST_INSIDE)
@@ -151,7 +153,7 @@ def range_objects(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) ->
             **members(row, "name=key.name domain=key.domain"),
             "kind": "mark" if row.key.mark else "range",
             **_numbers(row),
-            **_inside(inside.of(row.key), limit),
+            **_inside(inside.get(row.key.pattern), limit),
         }
         for row in rows[: limit or None]
     ]

@@ -9,7 +9,7 @@ from profkit.measure.import_table import imports_of
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
-from profkit.measure.range_waiting import waiting_of
+from profkit.measure.range_waiting import range_waiting
 from profkit.measure.side_facts import queued_share
 from profkit.model import Host, Manifest, Process, Run, Window
 from profkit.model.arrays import known_sum
@@ -95,11 +95,10 @@ def show_document(
 
 
 def _ranges(run: Run, limit: int) -> list[Section]:
-    ranges = [process.ranges for process in run.processes if process.ranges is not None]
-    waits = waiting_of(run.processes)
+    waits = map(range_waiting, run.processes)
     periods = [waited.period_s for waited in waits if waited is not None]
-    rows = range_rows(ranges, waits)
-    unmatched = sum(part.unmatched for part in ranges)
+    rows = range_rows(run.processes)
+    unmatched = sum(process.ranges.unmatched for process in run.processes if process.ranges is not None)
     return [
         *range_sections(rows, unmatched, limit, max(periods, default=None)),
         *inside_sections(rows, range_functions(run), limit),

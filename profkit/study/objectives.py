@@ -130,8 +130,7 @@ def _of_json(file: Path, path: str, began: float) -> float | None:
 def _of_range(run_file: Path, what: str) -> float | None:
     name, _, domain = what.partition("@")
     run = load_run(run_file, edges=False)
-    rows = range_rows([process.ranges for process in run.processes if process.ranges is not None])
-    for row in rows:
+    for row in range_rows(run.processes):
         if row.key.name == name and not row.key.mark and (not domain or row.key.domain == domain):
             return row.median_s
     return None

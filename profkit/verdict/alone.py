@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.identity.function_keys import FunctionKeys, function_keys
+from profkit.identity.function_keys import function_keys
+from profkit.identity.lookup_columns import Keys
 from profkit.identity.readable_names import readable_name
 from profkit.measure.critical_path import compose, path_rank, read_path
 from profkit.measure.line_times import FunctionLines, seen_lines
-from profkit.measure.lookup_columns import Looked
 from profkit.measure.selected_processes import Selected, select
 from profkit.measure.side_facts import SideFacts, no_side, side_facts
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
-from profkit.model import ROOTS, Process, Run, RunSet
+from profkit.model import Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
@@ -50,7 +50,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
     def lines(row: int) -> FunctionLines:
         every = np.arange(len(chosen.profile), dtype=np.int32)
         found = seen_lines([chosen], [every], chosen.profile, keys, row)
-        return FunctionLines(readable_name(keys.key(row).qualname), (), found)
+        return FunctionLines(readable_name(keys[row].qualname), (), found)
 
     side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
     one = _OneRun(no_side(), side, account)
@@ -63,10 +63,9 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
     return RunVerdict(account, verdict, checks, lines_of_account(verdict, account, lines))
 
 
-def _account(run: Run, chosen: Selected, keys: FunctionKeys) -> Account:
-    names = Looked(keys.name, keys.names)
-    rooted = zip(names, keys.root.tolist(), strict=True)
-    waits = np.array([is_wait(name, ROOTS[root]) for name, root in rooted], np.bool_)
+def _account(run: Run, chosen: Selected, keys: Keys) -> Account:
+    names = keys.name
+    waits = np.array([is_wait(key.qualname, key.root) for key in keys], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
     whole = compose(reading, waits, names.where(waits_for_ranks), names.where(reads_files))
     return account_of_run(whole, names)

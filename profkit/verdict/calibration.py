@@ -45,36 +45,19 @@ def confidence(
 STEPS: Mapping[str, Steps] = {
     "alone": {
         "loading": ((-math.inf, 0.923),),
-        "off-cpu": (
-            (-math.inf, 0.294),
-            (0.6706, 0.692),
-        ),
-        "run-queue-wait": (
-            (-math.inf, 0.919),
-            (0.4731, 0.997),
-        ),
+        "off-cpu": ((-math.inf, 0.294), (0.6706, 0.692)),
+        "run-queue-wait": ((-math.inf, 0.919), (0.4731, 0.997)),
         "throttling": ((-math.inf, 0.979),),
     },
     "counters, one": {
         "call-counts": ((-math.inf, 0.837),),
         "changed-source": ((-math.inf, 0.984),),
-        "larger-input": (
-            (-math.inf, 0.882),
-            (0.5008, 0.970),
-        ),
+        "larger-input": ((-math.inf, 0.882), (0.5008, 0.970)),
         "less-time": ((-math.inf, 0.960),),
         "loading": ((-math.inf, 0.923),),
         "more-per-call": ((-math.inf, 0.917),),
-        "more-to-do": (
-            (-math.inf, 0.588),
-            (0.3898, 0.824),
-            (0.4595, 0.957),
-            (0.613, 0.971),
-        ),
-        "nothing-beyond": (
-            (-math.inf, 0.471),
-            (-0.1966, 0.969),
-        ),
+        "more-to-do": ((-math.inf, 0.588), (0.3898, 0.824), (0.4595, 0.957), (0.613, 0.971)),
+        "nothing-beyond": ((-math.inf, 0.471), (-0.1966, 0.969)),
         "off-cpu": ((-math.inf, 0.795),),
         "one-function": ((-math.inf, 0.941),),
         "run-queue-wait": ((-math.inf, 0.961),),
@@ -103,30 +86,18 @@ STEPS: Mapping[str, Steps] = {
         "same-total": ((-math.inf, 0.700),),
         "slower-cpu": ((-math.inf, 0.909),),
         "throttling": ((-math.inf, 0.944),),
-        "within-noise": (
-            (-math.inf, 0.706),
-            (-0.1144, 0.992),
-        ),
+        "within-noise": ((-math.inf, 0.706), (-0.1144, 0.992)),
     },
     "plain, one": {
         "call-counts": ((-math.inf, 0.921),),
         "calls-per-call": ((-math.inf, 0.970),),
         "less-time": ((-math.inf, 0.917),),
-        "starved": (
-            (-math.inf, 0.702),
-            (0.7567, 0.706),
-            (0.8288, 0.906),
-            (0.9574, 0.976),
-        ),
+        "starved": ((-math.inf, 0.702), (0.7567, 0.706), (0.8288, 0.906), (0.9574, 0.976)),
     },
     "plain, several": {
         "call-counts": ((-math.inf, 0.935),),
         "calls-per-call": ((-math.inf, 0.929),),
         "less-time": ((-math.inf, 0.989),),
-        "starved-repeats": (
-            (-math.inf, 0.588),
-            (1.093, 0.824),
-            (1.587, 0.977),
-        ),
+        "starved-repeats": ((-math.inf, 0.588), (1.093, 0.824), (1.587, 0.977)),
     },
 }

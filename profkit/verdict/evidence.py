@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from profkit.compare.starvation_signs import SIGNS
 from profkit.measure.inventory import Inventory
 from profkit.measure.side_facts import SideFacts
 from profkit.measure.side_neighbours import NOTICED
@@ -649,7 +648,7 @@ def _signs(case: Case) -> Found:
 def _lumps(case: Case) -> Found:
     found = case.signals.lumps
     if math.isfinite(found.median_s):
-        hit = dict(zip(SIGNS, case.signals.signs.tolist(), strict=True))["all_hit"]
+        hit = case.signals.signs["all_hit"]
         yield Evidence(
             "lumps", "share", None, hit, reading="lost-slices", numbers={"seconds": found.median_s}
         )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from profkit.compare.process_calls import Started, started
 from profkit.compare.signals import Signals
-from profkit.compare.started_processes import Started, started
-from profkit.compare.starvation_signs import SIGNS
-from profkit.measure.lookup_columns import rows_where
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.model import BUILTIN
 from profkit.verdict.account import CAPTURE, Account
@@ -558,8 +557,6 @@ def _iterations(case: Case, grown: bool) -> float | None:
         return None
     return after.consumer_wait_share - ((before.consumer_wait_share or 0.0) if grown else 0.0)
 
-
-_HITS = SIGNS.index("hits")
 
 READINGS: Mapping[str, Reading] = {
     # The pair
@@ -1121,9 +1118,7 @@ READINGS: Mapping[str, Reading] = {
     "starved.one-function": Reading(
         "bool",
         "one function has most of the added time and no other lost a slice",
-        lambda c: (
-            c.signals.movement.top_part > value("one-function.part") and float(c.signals.signs[_HITS]) <= 0
-        ),
+        lambda c: c.signals.movement.top_part > value("one-function.part") and c.signals.signs["hits"] <= 0,
         (more("function.part", "one-function.part"),),
     ),
     "time.factor-above-1": Reading(

@@ -29,7 +29,7 @@ def built() -> None:
 
 
 def inside_of(found: InsideRanges, name: str, domain: str = "") -> RangeFunctions:
-    result = found.of(RangeKey(name, domain))
+    result = found.get(RangeKey(name, domain).pattern)
     assert result is not None, name
     return result
 
@@ -77,9 +77,9 @@ def check(run: Run) -> None:
     assert [calls.strings[i] for i in calls.name.tolist()] == ["in the child"]
 
     # The collector folds numbers as reports do: no range is left without its functions.
+    for row in range_rows(run.processes):
+        assert found.get(row.key.pattern) is not None, row.key
     ranges = [process.ranges for process in run.processes if process.ranges is not None]
-    for row in range_rows(ranges):
-        assert found.of(row.key) is not None, row.key
     names = [text for part in ranges for text in part.strings]
     assert {pattern_of(text) for text in fold_names(names).values()} == {pattern_of(text) for text in names}
 
@@ -87,12 +87,11 @@ def check(run: Run) -> None:
 def check_sums(run: Run) -> None:
     """What the functions have inside ranges is the time that their threads were in them."""
     found = range_functions(run)
-    ranges = [process.ranges for process in run.processes if process.ranges is not None]
     compared = 0
-    for row in range_rows(ranges):
+    for row in range_rows(run.processes):
         if row.key.name in ("walk", "level") or row.unbalanced or row.total_s < 0.001:
             continue  # their totals count nested ones twice
-        known = found.of(row.key)
+        known = found.get(row.key.pattern)
         # The two read their clocks one after the other, and may lose the CPU in between.
         assert known.total_s == pytest.approx(row.total_s, rel=0.1, abs=0.02), row.key
         assert known.total_s == pytest.approx(sum(f.tottime for f in known.functions))

@@ -222,7 +222,7 @@ def test_comprehension_folds_into_its_caller() -> None:
     assert folded.wait.tolist() == pytest.approx([0.6, 0.0, 0.0])
     assert folded.cumwait.tolist() == [0.6, 0.0, 0.0]
     edges = [column.tolist() for column in (folded.edges.caller, folded.edges.callee, folded.edges.ncalls)]
-    assert edges == [[0, 0], [1, 2], [7, 7]]
+    assert edges == [[0, 0, 0], [1, 2, 1], [3, 7, 4]]  # a pair that occurs twice counts as the sum
     assert folded.total == given_.total
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from profkit.errors import UsageError
 from profkit.measure.iterations import IterationModel, IterationNames, iteration_model, typical_model
-from profkit.measure.range_roles import COMPUTE, ITERATION, LOAD, NO_ROLE, WAIT, roles_of
+from profkit.measure.role_parts import COMPUTE, ITERATION, LOAD, NO_ROLE, WAIT, roles_of
 from profkit.model import Host, Process, Run
 from profkit.model.ranges import Ranges
 from profkit.report.iterations import change_sections, model_sections

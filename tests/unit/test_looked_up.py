@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from profkit.identity.lookup_columns import Keys, Looked, rows_in, rows_where
 from profkit.identity.rooted_paths import rooted, rooted_all
-from profkit.measure.lookup_columns import Keys, Looked, rows_in, rows_where
 from profkit.model import Roots
 from tests.shared import words_of
 

@@ -63,7 +63,7 @@ def run_of(*threads: Thread) -> Run:
 
 
 def inside(run: Run, name: str, domain: str = "lib") -> RangeFunctions:
-    return range_functions(run).of(RangeKey(name, domain))
+    return range_functions(run).get(RangeKey(name, domain).pattern)
 
 
 def test_a_record_becomes_contexts() -> None:
@@ -112,8 +112,8 @@ def test_a_range_has_what_runs_in_the_ranges_inside_it() -> None:
         ("forward", 1.0, 0.5, 0.25),
     ]
     assert inside(run, "layer 7", "").total_s == 4.0, "a name that folds with no other is the same row"
-    assert range_functions(run).of(RangeKey("forward", "")) is None, "another domain"
-    assert range_functions(run).of(RangeKey("forward", "lib", mark=True)) is None
+    assert range_functions(run).get(RangeKey("forward", "")) is None, "another domain"
+    assert range_functions(run).get(RangeKey("forward", "lib", mark=True)) is None
 
 
 def test_threads_and_processes_are_summed() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from profkit.measure.range_stats import RangeKey, RangeRow, compare_ranges, fold_names, range_rows, repeated
-from profkit.measure.range_waiting import range_waiting, waiting_of
+from profkit.measure.range_waiting import range_waiting
 from profkit.model import Process, ProfileError, Run, RunSet
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples
@@ -47,6 +47,10 @@ def assert_same(a: Any, b: Any, columns: Iterable[str]) -> None:
             assert one.tolist() == two.tolist()
 
 
+def processes(*ranges: Ranges | None, samples: ThreadSamples | None = None) -> tuple[Process, ...]:
+    return tuple(Process(pid=i, ranges=part, samples=samples) for i, part in enumerate(ranges, 1))
+
+
 def by_name(rows: Sequence[RangeRow]) -> dict[str, RangeRow]:
     return {row.key.name: row for row in rows}
 
@@ -73,7 +77,7 @@ def test_sums_by_name() -> None:
         *(("step 1", 0.0, 1.0, -1), ("forward", 0.0, 0.25, 0), ("step 2", 1.0, 4.0, -1)),
         *(("forward", 1.0, 2.75, 2), ("forward", 5.0, None, -1), ("left open", 6.0, None, -1)),
     ]
-    rows = by_name(range_rows([ranges_of(told), ranges_of([("tick", 1.0, 1.0, -1)] * 3, kind=MARK)]))
+    rows = by_name(range_rows(processes(ranges_of(told), ranges_of([("tick", 1.0, 1.0, -1)] * 3, kind=MARK))))
     step, forward = rows["step {n}"], rows["forward"]
     assert (step.names, step.count, step.unbalanced) == (2, 2, 0)
     assert (step.total_s, step.median_s) == (4.0, 2.0)
@@ -90,7 +94,7 @@ def test_sums_by_name() -> None:
 
 def test_rows_come_most_time_first_and_marks_last() -> None:
     timed = ranges_of([("short", 0.0, 1.0, -1), ("long", 0.0, 9.0, -1)])
-    rows = range_rows([timed, ranges_of([("moment", 1.0, 1.0, -1)] * 9, kind=MARK)])
+    rows = range_rows(processes(timed, ranges_of([("moment", 1.0, 1.0, -1)] * 9, kind=MARK)))
     assert [row.key.name for row in rows] == ["long", "short", "moment"]
 
 
@@ -114,14 +118,14 @@ EVEN = ranges_of([("step", 0.0, 1.0, -1)] * 40)
     ids=["a shift", "a longer tail", "repeats"],
 )
 def test_how_durations_changed(baseline: list[Ranges], candidate: Ranges, ratios: tuple[float, ...]) -> None:
-    (change,) = compare_ranges([[run] for run in baseline], [[candidate]])
+    (change,) = compare_ranges([processes(run) for run in baseline], [processes(candidate)])
     found = (change.median_ratio, change.p95_ratio, change.total_ratio, change.slower)
     assert found == pytest.approx(ratios, abs=0.02)
 
 
 def test_ranges_of_one_side_and_folding_over_both() -> None:
-    baseline = [[ranges_of([("step 1", 0.0, 1.0, -1), ("gone", 0.0, 5.0, -1)])]]
-    candidate = [[ranges_of([("step 2", 0.0, 2.0, -1), ("new", 0.0, 0.5, -1)])]]
+    baseline = [processes(ranges_of([("step 1", 0.0, 1.0, -1), ("gone", 0.0, 5.0, -1)]))]
+    candidate = [processes(ranges_of([("step 2", 0.0, 2.0, -1), ("new", 0.0, 0.5, -1)]))]
     changes = {change.key.name: change for change in compare_ranges(baseline, candidate)}
     assert list(changes) == ["gone", "step {n}", "new"], "most change of total time first"
     assert changes["gone"].candidate is None
@@ -153,7 +157,7 @@ def epochs(count: int, *inside: tuple[str, int, float]) -> Ranges:
 )
 def test_how_often_ranges_are_repeated(candidate: Ranges, expected: tuple[Any, ...]) -> None:
     baseline = epochs(10, ("forward", 10, 0.02), ("load", 10, 0.01))
-    found = repeated(compare_ranges([[baseline]], [[candidate]]), 0.05)
+    found = repeated(compare_ranges([processes(baseline)], [processes(candidate)]), 0.05)
     assert found is not None
     name, counts, share, added, of_growth = expected
     assert (found.key.name, found.counts) == (name, counts)
@@ -162,7 +166,8 @@ def test_how_often_ranges_are_repeated(candidate: Ranges, expected: tuple[Any, .
 
 
 def test_ranges_of_one_side_are_not_repeated() -> None:
-    assert repeated(compare_ranges([[steps(name="one")]], [[steps(name="other")]]), 0.05) is None
+    sides = ([processes(steps(name=name))] for name in ("one", "other"))
+    assert repeated(compare_ranges(*sides), 0.05) is None
 
 
 def steps(factor: float = 1.0, name: str = "step") -> Ranges:
@@ -171,7 +176,7 @@ def steps(factor: float = 1.0, name: str = "step") -> Ranges:
 
 
 def run_with(*ranges: Ranges | None) -> Run:
-    return Run("run.prof", tuple(Process(pid=i, ranges=part) for i, part in enumerate(ranges, 1)))
+    return Run("run.prof", processes(*ranges))
 
 
 def test_diff_as_json() -> None:
@@ -219,7 +224,7 @@ STEADY = samples_of((TID, 0.0, 2.0), (TID, 1.0, 2.0), (TID, 2.0, 2.5), (TID, 3.0
 
 
 def waits(ranges: Ranges, samples: ThreadSamples) -> list[float]:
-    waited = range_waiting(ranges, samples)
+    waited = range_waiting(Process(ranges=ranges, samples=samples))
     return [round(value, 9) for value in waited.wait_s.tolist()]
 
 
@@ -231,33 +236,29 @@ def test_between_readings_waiting_is_spread_evenly() -> None:
 def test_ranges_short_of_the_period_are_right_in_sum() -> None:
     edges = np.linspace(1.0, 3.0, 2001)
     ranges = ranges_of([("step", float(a), float(b), -1) for a, b in pairwise(edges)])
-    (row,) = range_rows([ranges], [range_waiting(ranges, STEADY)])
+    (row,) = range_rows(processes(ranges, samples=STEADY))
     assert row.wait_s == pytest.approx(1.0)
     assert row.wait_share == pytest.approx(0.5)
 
 
 def test_a_thread_that_was_not_read_and_a_range_that_has_no_thread() -> None:
     ranges = ranges_of([("a", 1.0, 2.0, -1), ("open", 1.0, None, -1)])
-    assert range_waiting(ranges, samples_of((TID + 1, 0.0, 0.0), (TID + 1, 4.0, 1.0))) is None
-    assert range_waiting(ranges, samples_of((TID, 1.0, 0.0))) is None, "one reading tells no difference"
+    of_another, once = samples_of((TID + 1, 0.0, 0.0), (TID + 1, 4.0, 1.0)), samples_of((TID, 1.0, 0.0))
+    assert range_waiting(Process(ranges=ranges, samples=of_another)) is None
+    assert range_waiting(Process(ranges=ranges, samples=once)) is None, "one reading tells no difference"
     assert np.isnan(waits(ranges, STEADY)[1])
     started = ranges_of([("a", 1.0, 2.0, -1)], kind=STARTED)
-    assert range_waiting(started, STEADY) is None
+    assert range_waiting(Process(ranges=started, samples=STEADY)) is None
 
 
 def test_several_processes_of_which_one_was_sampled() -> None:
     ranges = ranges_of([("a", 1.0, 3.0, -1)])
-    processes = [Process(), Process(ranges=ranges, samples=STEADY), Process(ranges=ranges)]
-    found = waiting_of(processes)
-    assert [waited is None for waited in found] == [False, True]
-    (row,) = range_rows([ranges, ranges], found)
+    (row,) = range_rows([Process(), Process(ranges=ranges, samples=STEADY), Process(ranges=ranges)])
     assert (row.total_s, row.wait_s, row.wait_share) == (4.0, 1.0, 0.5)
 
 
 def test_both_sides_of_a_comparison() -> None:
     ranges = ranges_of([("a", 1.0, 3.0, -1)])
     calm = replace(STEADY, wait_ns=np.zeros(len(STEADY), np.int64))
-    (change,) = compare_ranges(
-        [[ranges]], [[ranges]], ([[range_waiting(ranges, calm)]], [[range_waiting(ranges, STEADY)]])
-    )
+    (change,) = compare_ranges([processes(ranges, samples=calm)], [processes(ranges, samples=STEADY)])
     assert (change.baseline.wait_share, change.candidate.wait_share) == (0.0, 0.5)

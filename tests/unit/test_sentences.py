@@ -49,11 +49,11 @@ FOREIGN: Mapping[str, Sequence[str]] = {
         "verdict/advice/size_limits.py"
     ),
     "paths of files and names of modules": words_of(
-        "api/pytest_gate.py api/pytest_plugin.py compare/process_calls.py compare/started_processes.py "
+        "api/pytest_gate.py api/pytest_plugin.py compare/process_calls.py "
         "measure/import_table.py measure/imports.py measure/side_facts.py measure/size_calls.py"
     ),
     "names that programs, CPython or the kernel gave": words_of(
-        "compare/folded_comprehensions.py measure/inventory.py measure/range_roles.py measure/range_stats.py "
+        "compare/folded_comprehensions.py measure/inventory.py measure/range_stats.py measure/role_parts.py "
         "measure/waits_by_name.py report/markdown.py report/name_parts.py report/pseudonyms.py report/text.py"
     ),
     "words that a user typed": words_of(

@@ -12,7 +12,8 @@ import pytest
 
 from profkit.compare import stack_table
 from profkit.compare.call_table import CallSide
-from profkit.compare.stack_table import OTHERS, FunctionTimes, StackTable, stacks_of_pairs, stacks_of_paths
+from profkit.compare.result_types import SideTable
+from profkit.compare.stack_table import OTHERS, StackTable, stacks_of_pairs, stacks_of_paths
 from profkit.model import Paths
 from profkit.report.pagedata import run_page
 from tests.programs import Fn, plain
@@ -31,11 +32,12 @@ def tree(
     own: list[float], within: list[float], pairs: list[Pair], queued: list[float] | None = None
 ) -> StackTable:
     """One side's functions by number, and who calls whom."""
-    n = len(own)
-    times = FunctionTimes(np.array(own), np.array(within), np.array(queued or [0.0] * n), np.zeros(n))
+    n, times = len(own), np.array(own)
+    ones, wait = np.ones(n, np.int64), np.array(queued or [0.0] * n)
+    side = SideTable(ones > 0, ones, ones, ones, times, np.array(within), times, times, wait)
     caller, callee, *seconds = (np.array(column) for column in zip(*pairs, strict=True))
     columns = CallSide(np.ones(len(pairs), np.int64), *seconds)
-    return stacks_of_pairs(caller.astype(np.int32), callee.astype(np.int32), (columns,), (times,))
+    return stacks_of_pairs(caller.astype(np.int32), callee.astype(np.int32), (columns,), (side,))
 
 
 def within(table: StackTable, side: int = 0) -> Floats:
