@@ -16,14 +16,13 @@ from functools import cached_property
 from pathlib import Path
 
 from profkit.api.diff import diff
+from profkit.api.pytest_plugin import TASK
 from profkit.capture.stopwatch import Reading
 from profkit.errors import ProfkitError
 from profkit.formats.atomic import lock
 from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
 from profkit.study.revisions import checked_out, top_of
 
-#: Environment variable that makes a pytest process measure one test.
-TASK = "PROFKIT_TEST_TASK"
 #: Captured runs per side that determine the cause.
 CAPTURED = 3
 #: Seconds after which a run is ended.

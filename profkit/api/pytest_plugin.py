@@ -18,9 +18,8 @@ import pytest
 if TYPE_CHECKING:
     from profkit.api.pytest_gate import Baselines, Outcome, Test
 
-__all__: list[str] = []
-
-_TASK = "PROFKIT_TEST_TASK"
+#: Environment variable that makes a pytest process measure one test.
+TASK = "PROFKIT_TEST_TASK"
 _MARK = "profkit"
 #: Arguments of the marker, with defaults.
 _DEFAULTS: dict[str, Any] = {"min_slowdown": 1.05, "fail_on": "any", "calls": 3}
@@ -48,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "profkit(min_slowdown=1.05, fail_on='any', calls=3): with --profkit, must not be slower than at the baseline",
     )
-    task = os.environ.get(_TASK)
+    task = os.environ.get(TASK)
     if task:
         config.pluginmanager.register(_Worker(json.loads(task)), "profkit-worker")
     elif config.getoption("--profkit"):

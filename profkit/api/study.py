@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from profkit import model
     from profkit.verdict.account import Account
 
-__all__ = ["Progress", "Space", "Trial", "parse_space", "read_sweep", "sweep", "tune"]
-
 
 def parse_space(command: Sequence[str], param: Sequence[str], env: Sequence[str]) -> Space:
     """Return what is varied: ``NAME=VALUES`` of placeholders (`param`) and of variables (`env`)."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from profkit import model
     from profkit.verdict.types import Advice
 
-__all__ = ["Plan", "Tried", "verify"]
-
 
 def verify(
     run: str | os.PathLike[str],

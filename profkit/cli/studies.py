@@ -17,8 +17,10 @@ from profkit.cli import say
 from profkit.cli.options import ReportOptions, options, text_output
 
 if TYPE_CHECKING:
-    from profkit.api.study import Progress, Space, Trial
-    from profkit.api.verify import Plan, Tried
+    from profkit.study.journal import Trial
+    from profkit.study.space import Space
+    from profkit.study.sweep import Progress
+    from profkit.study.verify import Plan, Tried
 
 _Result = TypeVar("_Result")
 
@@ -119,9 +121,9 @@ def runs_shown(
     If the number of runs is `planned`, each ended run gets a line, and a terminal shows the remaining time.
     Otherwise only failed runs, the plan, and intermediate results get a line.
     """
-    from profkit.api.verify import Plan, Tried
     from profkit.cli.progress import Progress as Line
     from profkit.report.wording.studies import plan_line, so_far
+    from profkit.study.verify import Plan, Tried
 
     if quiet:
         yield lambda _: None
