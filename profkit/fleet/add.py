@@ -125,13 +125,13 @@ def _read(files: Sequence[tuple[str, str]], job: str) -> tuple[list[Part], list[
     problems = []
     for digest, path in files:
         try:
-            read = read_rows(path, digest, job)
+            of_job, day, tables = read_rows(path, digest, job)
         except FormatError as error:
             problems.append(str(error))
         else:
-            groups.setdefault((read.job, read.day), []).append(dict(read.tables))
+            groups.setdefault((of_job, day), []).append(tables)
     parts = [
-        part_of(of_job, day, {name: pa.concat_tables([t[name] for t in tables]) for name in TABLES})
-        for (of_job, day), tables in groups.items()
+        part_of(*key, {name: pa.concat_tables([tables[name] for tables in several]) for name in TABLES})
+        for key, several in groups.items()
     ]
     return parts, problems

@@ -8,7 +8,7 @@ import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -95,15 +95,6 @@ def schema_of(table: str) -> pa.Schema:
     return pa.schema([(name, repeated if name in _REPEATED else kinds[kind]) for name, kind in columns])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FileRows:
-    """What one file adds to each table, and to which job and day."""
-
-    job: str
-    day: str
-    tables: Mapping[str, pa.Table]
-
-
 def digest_of(path: str) -> str:
     """Return the SHA-256 of a file's content; raises `FormatError` if it cannot be read."""
     found = hashlib.sha256()
@@ -132,8 +123,11 @@ def stamp_of(path: str) -> tuple[str, int, int | None]:
     return os.path.abspath(path), known.st_size, known.st_mtime_ns
 
 
-def read_rows(path: str, digest: str, job: str) -> FileRows:
-    """Read a file with this digest, for `job` or its command's; raises `FormatError` if unreadable."""
+def read_rows(path: str, digest: str, job: str) -> tuple[str, str, dict[str, pa.Table]]:
+    """Read a file with this digest; return its job (`job` or its command's), its day and its tables.
+
+    Raises `FormatError` if it is unreadable.
+    """
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
@@ -169,7 +163,7 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
         "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
     }
-    return FileRows(job or job_of(run.command, path), moment.date().isoformat(), tables)
+    return job or job_of(run.command, path), moment.date().isoformat(), tables
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:
