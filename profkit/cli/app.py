@@ -55,7 +55,6 @@ class LazyGroup(click.Group):
     """A group whose commands are the entries of `COMMANDS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands, in the order of the registry."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

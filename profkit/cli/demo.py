@@ -71,7 +71,6 @@ class Side:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Thread variables of its environment."""
         return dict.fromkeys(THREAD_VARIABLES, str(self.threads))
 
     @property
@@ -83,8 +82,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How much both runs train."""
-
     epochs: int
     images: int
 
@@ -123,7 +120,6 @@ def plan_length(step_s: float) -> Length:
 
 
 def training_command(side: Side, length: Length) -> list[str]:
-    """Return the command of the training program."""
     return [
         *(sys.executable, "-m", "profkit.demo.train"),
         *("--workers", str(side.workers)),
@@ -133,7 +129,6 @@ def training_command(side: Side, length: Length) -> list[str]:
 
 
 def capture_arguments(side: Side, length: Length, output: Path) -> list[str]:
-    """Return the arguments of ``profkit`` for one capture."""
     return ["capture", "-o", str(output), "--", *training_command(side, length)]
 
 

@@ -117,8 +117,6 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
     name, rows, tree = page
 
     class Page(RequestHandler):  # type: ignore[misc,unused-ignore]
-        """The one page."""
-
         def get(self) -> None:
             self.render("viz.html", profile_name=name, table_rows=rows, callees=tree)
 

@@ -105,12 +105,10 @@ def options(*added: _Decorator, **objects: type) -> _Decorator:
 
 
 def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
-    """Add the option that names the file to write."""
     return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
-    """Add the option that names a directory."""
     return click.option("--dir", "directory", metavar="DIR", type=FILE, default=default, help=help)
 
 

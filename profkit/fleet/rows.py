@@ -79,7 +79,6 @@ def arrow() -> Any:
 
 
 def schema_of(table: str) -> pa.Schema:
-    """Return a table's columns as an Arrow schema."""
     pa = arrow()
     kinds = {
         "string": pa.string(),

@@ -108,7 +108,6 @@ class _Seen:
 
 
 def load_of(run: Run) -> Load:
-    """Return the load of a captured run."""
     taken = inventory(run)
     needs = dict(zip(map(id, run.processes), taken.processes, strict=True))
     bounds = [_bounds(process) for process in run.processes]

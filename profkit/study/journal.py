@@ -65,7 +65,6 @@ class Plan:
 
     @property
     def space(self) -> Space:
-        """The settings that are tried."""
         return Space(self.command, self.parameters, self.listed)
 
 

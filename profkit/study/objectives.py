@@ -41,7 +41,6 @@ class Objective:
         return self.kind in ("wall", "range")
 
     def figure(self, trial: Trial) -> float | None:
-        """Return the figure of a trial that succeeded."""
         return trial.wall_s if self.kind == "wall" else trial.objective
 
     def of_output(self, log: Path) -> list[float]:

@@ -195,7 +195,6 @@ def read_file(path: str, task: Task) -> FileReading:
 
 
 def reference_of(path: str) -> Reference:
-    """Return a readable file as the reference."""
     run = load(path)
     process = _processes(run, alone=False)[0][0]
     thread = first_thread(process)
@@ -374,7 +373,6 @@ class _Names:
         return len(self.name_list) - 1
 
     def function(self, place: int, name: int) -> FunctionKey:
-        """Return the function of two numbers."""
         return FunctionKey(*self.place_list[place], self.name_list[name])
 
     def _bits(self, name: str) -> int:
@@ -471,7 +469,6 @@ _of_thread = threading.local()
 
 
 def _names(waits: tuple[str, ...]) -> _Names:
-    """Return this thread's `_Names`."""
     known: _Names | None = getattr(_of_thread, "names", None)
     if known is None or known.waits != waits:
         known = _of_thread.names = _Names(waits)

@@ -71,7 +71,6 @@ class Space:
 
     @property
     def size(self) -> int:
-        """Number of settings."""
         return len(self.listed) or math.prod(len(parameter.values) for parameter in self.parameters)
 
     def settings(self) -> list[Setting]:
@@ -105,7 +104,6 @@ class Space:
         return words
 
     def environment_of(self, setting: Setting, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment that the command gets."""
         environment = dict(inherited)
         for parameter, value in zip(self.parameters, setting, strict=True):
             if not parameter.environment:
