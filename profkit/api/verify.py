@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from profkit import model
 from profkit.api.diff import Diff
 from profkit.api.diff import diff as compare
 from profkit.api.reported import Studied
@@ -24,10 +24,7 @@ from profkit.study.journal import Journal
 from profkit.study.sweep import Progress, Runner
 from profkit.study.trials import on_cpus
 from profkit.study.verify import Change, Plan, Tried, advised, plan_of, space_of_two, try_change
-
-if TYPE_CHECKING:
-    from profkit import model
-    from profkit.verdict.types import Advice
+from profkit.verdict.types import Advice
 
 
 def verify(

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from profkit.api.files import keep_inputs, write_file
-from profkit.api.reported import rows_of
+from profkit.api.reported import Reported, rows_of
 from profkit.cli import say
+from profkit.cli.options import ReportOptions
 from profkit.cli.output import console, emit, show_page
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
-
-if TYPE_CHECKING:
-    from profkit.api.reported import Reported
-    from profkit.cli.options import ReportOptions
 
 #: Name of the archive of ``--ticket`` if the Markdown goes to stdout.
 _ARCHIVE = "profkit-ticket.zip"

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from profkit.errors import FormatError
 from profkit.fleet.rows import TABLES, arrow, digest_of, read_rows, stamp_of
 from profkit.fleet.store import Part, Store, part_of
 from profkit.study.workers import crew
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Item = TypeVar("_Item")
 #: Most run files of one part, which limits what is read again after a killed call.
