@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.api.files import keep_inputs, write_file
@@ -21,14 +20,38 @@ _ARCHIVE = "profkit-ticket.zip"
 MOST_BYTES = 25 * 1000 * 1000
 
 
-@dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a report goes; `output` is ``None`` for stdout, and `archive` ``None`` without ``--ticket``."""
+    """Where a report goes; `output` is ``None`` for stdout, and `archive` ``None`` without ``--ticket``.
 
-    wanted: ReportOptions
-    renderer: Renderer
-    output: Path | None
-    archive: Path | None
+    Raises `UsageError` if an option is invalid, or two contradict.
+    """
+
+    def __init__(self, wanted: ReportOptions) -> None:
+        output = wanted.output
+        if wanted.open_report and output is None:
+            import secrets
+            import tempfile
+
+            # An unpredictable name, since the file is created only when it is complete; it is kept for the
+            # browser.
+            output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
+        renderer = _renderer(wanted, output)
+        needed: list[tuple[bool, type[Renderer], str]] = [
+            (wanted.open_report, Html, "--open opens a page, give -o an .html file or leave it out"),
+            (wanted.ticket, Markdown, "--ticket writes Markdown, give -o a .md file or leave it out"),
+        ]
+        for asked, kind, why in needed:
+            if asked and wanted.format not in (None, kind.name):
+                raise UsageError(why, parameter="format", value=wanted.format)
+            if asked and output is not None and not isinstance(renderer, kind):
+                raise UsageError(why, parameter="output", value=output)
+        if wanted.ticket:
+            renderer = Markdown()
+        rows_of(wanted.limit, renderer)
+        self.wanted = wanted
+        self.renderer = renderer
+        self.output = output
+        self.archive = archive_of(output) if wanted.ticket else None
 
     @property
     def drawn(self) -> bool:
@@ -73,32 +96,6 @@ def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
     say(f"wrote {archive} ({files}, {size}): attach it to the ticket")
     if bytes_ > MOST_BYTES:
         say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
-
-
-def destination(wanted: ReportOptions) -> Destination:
-    """Check the options about the report; raises `UsageError` if one is invalid or two contradict."""
-    output = wanted.output
-    if wanted.open_report and output is None:
-        import secrets
-        import tempfile
-
-        # An unpredictable name, since the file is created only when it is complete; it is kept for the
-        # browser.
-        output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
-    renderer = _renderer(wanted, output)
-    needed: list[tuple[bool, type[Renderer], str]] = [
-        (wanted.open_report, Html, "--open opens a page, give -o an .html file or leave it out"),
-        (wanted.ticket, Markdown, "--ticket writes Markdown, give -o a .md file or leave it out"),
-    ]
-    for asked, kind, why in needed:
-        if asked and wanted.format not in (None, kind.name):
-            raise UsageError(why, parameter="format", value=wanted.format)
-        if asked and output is not None and not isinstance(renderer, kind):
-            raise UsageError(why, parameter="output", value=output)
-    if wanted.ticket:
-        renderer = Markdown()
-    rows_of(wanted.limit, renderer)
-    return Destination(wanted, renderer, output, archive_of(output) if wanted.ticket else None)
 
 
 def _renderer(wanted: ReportOptions, output: Path | None) -> Renderer:

@@ -71,9 +71,9 @@ class ReportOptions:
 
     def destination(self) -> Destination:
         """Check where the report goes, before anything is read; raises `UsageError`."""
-        from profkit.cli.destination import destination
+        from profkit.cli.destination import Destination
 
-        return destination(self)
+        return Destination(self)
 
     def write(self, doing: str, read: Callable[[], Reported], *, masked: bool = False) -> None:
         """Read something with progress `doing`, and write a report; `masked` as in `Destination.write`."""
