@@ -43,6 +43,7 @@ COMMANDS = {
 
 _MODULES = {
     "attach": "capture",
+    "show": "diff",
     **dict.fromkeys(("compare", "history", "ranks", "scaling"), "many_runs"),
     **dict.fromkeys(("sweep", "tune", "verify"), "studies"),
     **dict.fromkeys(("extract", "view"), "one_process"),
