@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import join_ranks, rank_groups
+from profkit.formats.load import join_ranks, rank_groups, skipped
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
 from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
@@ -105,7 +105,7 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
         try:
             head = load(path, processes=False)
         except FormatError as error:
-            notices.append(_skipped(error))
+            notices.append(skipped(error))
             continue
         if head.manifest is None:
             notices.append(
@@ -123,16 +123,12 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
     return sorted(runs, key=lambda run: (run.started, run.files)), notices
 
 
-def _skipped(error: FormatError) -> Notice:
-    return Notice("file-skipped", error.path, {"problem": error.problem})
-
-
 def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
     files = groups[path]
     try:
         run = _read(files)
     except FormatError as error:
-        return _skipped(error)
+        return skipped(error)
     assert run.manifest is not None
     manifest = run.manifest
     judged = judge_run(run, run.processes)
