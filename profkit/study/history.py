@@ -177,9 +177,8 @@ def history(
         )
     if len(kept) < 2:
         raise UsageError(
-            f"is one run of the command; a history needs several, and a change at least {2 * LEAST_RUNS}",
-            parameter="runs",
-            value=kept[0].files[0],
+            f"{kept[0].files[0]} is one run of the command; a history needs several, and a change at least "
+            f"{2 * LEAST_RUNS}"
         )
     found = change_points(values, least_change=least_change)
     edges = [0, *(change.at for change in found), len(values)]
