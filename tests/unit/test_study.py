@@ -63,7 +63,7 @@ def test_a_setting_is_put_into_command_and_environment() -> None:
     assert SPACE.environment_of(setting, {"OMP_NUM_THREADS": "8", "HOME": "/h"}) == {"HOME": "/h"}
     assert SPACE.environment_of(("1", "2"), {}) == {"OMP_NUM_THREADS": "2"}
     assert SPACE.label(setting) == "workers=2 OMP_NUM_THREADS=unset"
-    assert len(SPACE.settings()) == SPACE.size == 9
+    assert len(SPACE.settings()) == 9
 
 
 @pytest.mark.parametrize(
