@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import UsageError
-from profkit.fleet.rows import SMALL, TABLES, arrow
+from profkit.fleet.rows import SMALL, TABLES, arrow, needed
 from profkit.fleet.store import Store
 from profkit.model import FunctionKey
 
@@ -30,18 +30,10 @@ class Answer:
     hosts: tuple[str, ...] = ()
 
 
-def _library() -> Any:
-    arrow()  # raises if the extra is missing
-    try:
-        import duckdb
-    except ImportError:
-        raise UsageError("fleet needs DuckDB and pyarrow: pip install 'profkit[fleet]'") from None
-    return duckdb
-
-
 def opened(store: Store, tables: Iterable[str] = TABLES) -> duckdb.DuckDBPyConnection:
     """Return a connection with tables of a store as views; raises `UsageError` if it holds no runs."""
-    library = _library()
+    arrow()  # raises if it is missing
+    library = needed("duckdb")
     store.check()
     parts = store.parts()
     if not parts:
@@ -97,8 +89,8 @@ def no_such_job(connection: duckdb.DuckDBPyConnection, job: str) -> UsageError:
 
 def query(store: Store, sql: str) -> Answer:
     """Return the rows of a user's query; raises `UsageError` if it fails or would change something."""
-    library = _library()
     connection = opened(store)
+    library = needed("duckdb")
     try:
         statements = connection.extract_statements(sql)
         kinds = library.StatementType

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
+from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -68,14 +69,18 @@ _STARTERS = (
 )
 
 
-def arrow() -> Any:
-    """Return pyarrow; raises `UsageError` if the extra is not installed."""
+def needed(name: str) -> Any:
+    """Import a module of the extra; raises `UsageError` if that is not installed."""
     try:
-        import pyarrow
-        import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
+        return import_module(name)
     except ImportError:
         raise UsageError("fleet needs DuckDB and pyarrow: pip install 'profkit[fleet]'") from None
-    return pyarrow
+
+
+def arrow() -> Any:
+    """Return pyarrow, with its readers and writers of Parquet."""
+    needed("pyarrow.parquet")
+    return needed("pyarrow")
 
 
 def schema_of(table: str) -> pa.Schema:
