@@ -21,7 +21,7 @@ from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.api.diff import Diff
-    from profkit.cli.destination import Destination
+    from profkit.cli.output import Destination
 
 #: The keyword of --fail-on that takes a limit: a factor, percent, or seconds more.
 IMPORT_TIME = "import-time"

@@ -18,7 +18,7 @@ from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
-    from profkit.cli.destination import Destination
+    from profkit.cli.output import Destination
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -71,7 +71,7 @@ class ReportOptions:
 
     def destination(self) -> Destination:
         """Check where the report goes, before anything is read; raises `UsageError`."""
-        from profkit.cli.destination import Destination
+        from profkit.cli.output import Destination
 
         return Destination(self)
 
