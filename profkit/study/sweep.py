@@ -138,7 +138,7 @@ def run_trial(
     trial = _trial(runner.space.named(setting), round_, ended, run_file, log)
     if runner.objective.kind == "wall" or trial.status not in ("done", "disturbed"):
         return trial
-    value = runner.objective.measure(trial.wall_s, log, run_file, began)
+    value = runner.objective.measure(log, run_file, began)
     if value is None:
         return replace(trial, status="failed", problem=runner.objective.missing())
     return replace(trial, objective=value)
