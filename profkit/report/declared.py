@@ -115,14 +115,15 @@ _FIELDS: Mapping[Kind, str] = {
     """,
     Kind.LABEL: """
         Host.system Host.cpu_model Pool.library Setting.name Limits.slurm Limits.container
-        Ranks.launcher Ranks.policy Python.version Size.packages Size.unseen
+        Ranks.launcher Ranks.policy Interpreter.version Interpreter.packages
+        Interpreter.natives Size.packages Size.unseen
     """,
     Kind.FILE: """
         Run.path Pool.file SideSummary.label SideSummary.files Advice.files Objective.file Member.label
         Member.path Configuration.argument Compared.files Compared.named HistoryRun.files
         Change.before_file Change.after_file SlowerRun.path
     """,
-    Kind.PLACE: "Manifest.cwd Member.projects Python.path",
+    Kind.PLACE: "Manifest.cwd Member.projects Interpreter.path",
     Kind.HOST: """
         Run.machines Host.name SideSummary.host ProcessNeed.host HostNeed.name Member.host
         Configuration.host RankStudy.slow_host SlowerRun.host FleetHost.host
