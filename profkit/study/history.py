@@ -12,7 +12,7 @@ import numpy as np
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import join_ranks, rank_groups, skipped
-from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
+from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, ChangePoint, change_points
 from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
 from profkit.study.rank_read import load
@@ -58,26 +58,14 @@ class HistoryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A lasting change, with the median before and after; `at` is the position of the first changed run.
+class Change(ChangePoint):
+    """A lasting change in seconds; its cause comes from comparing the runs nearest to the medians."""
 
-    The cause comes from comparing the runs nearest to the medians (`before_file`, `after_file`).
-    """
-
-    at: int
-    before_s: float
-    after_s: float
-    p_value: float
     before_file: str
     after_file: str
     cause: str
     kind: str
     confidence: float | None
-
-    @property
-    def ratio(self) -> float:
-        """Ratio of the medians, after to before."""
-        return self.after_s / self.before_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +177,7 @@ def history(
         verdict = diagnose(*(RunSet(side.path, (side,)) for side in sides)).verdict
         changes.append(
             Change(
-                at=change.at,
-                before_s=change.before,
-                after_s=change.after,
-                p_value=change.p_value,
+                *(change.at, change.before, change.after, change.p_value),
                 before_file=typical[0].files[0],
                 after_file=typical[1].files[0],
                 cause=verdict.cause,
