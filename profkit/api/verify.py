@@ -68,10 +68,7 @@ def verify(
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
             runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=recorded.cwd)
             tried = try_change(journal, runner, plan, progress=progress)
-    words = () if change.edit else change.changed
-    report = VerifyReport(
-        tried, chosen, number, change.command, words, dict(change.variables), change.edit, recorded.wall_s
-    )
+    report = VerifyReport(tried, chosen, number, change, recorded.wall_s)
     return Studied(tried, report, [str(path) for path in (run, candidate) if path is not None], [whole])
 
 

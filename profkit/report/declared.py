@@ -108,7 +108,7 @@ _FIELDS: Mapping[Kind, str] = {
         Advice.numbers Finding.subject Finding.numbers Checked.value Part.name Waited.name
         DiffTable.name FunctionLines.name SeenLine.name RangeKey.name RangeKey.domain
         IterationModel.thread IterationModel.iteration IterationModel.loads IterationModel.computes
-        IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
+        IterationModel.waits Setting.baseline Setting.candidate Parameter.name Change.edit
         Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
         SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job ImportedPackage.package
         GpuIdle.function GpuIdle.within
@@ -132,13 +132,13 @@ _FIELDS: Mapping[Kind, str] = {
     Kind.PROGRAM: "Neighbour.name Neighbour.group",
     Kind.COMMAND: """
         Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
-        Parameter.words Space.command VerifyReport.command VerifyReport.changed Space.listed
+        Parameter.words Space.command Change.command Change.changed Space.listed
         SweepReport.compared TuneReport.compared Member.command Configuration.words HistoryRun.command
         DoctorReport.command Launch.command
     """,
     Kind.ENVIRONMENT: """
         Process.environment Pool.variable Manifest.environment SideSummary.environment
-        Inventory.environment Advice.env VerifyReport.variables Configuration.environment
+        Inventory.environment Advice.env Change.variables Configuration.environment
     """,
     Kind.MESSAGE: "Cell.problem Objective.text Objective.what Tried.problem DoctorReport.problem",
     Kind.VERSION: "Pool.version Manifest.packages",
