@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -48,15 +48,6 @@ class Test:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a gate; `cause` and `summary` are empty unless the test is slower."""
-
-    gated: Gated
-    cause: str = ""
-    summary: str = ""
-
-
 class Baselines:
     """The present tree, and the baseline's: another checkout, or a revision that is checked out on first use.
 
@@ -80,7 +71,7 @@ class Baselines:
         top = Path(_git(self._root, "rev-parse", "--show-toplevel"))
         return top, self._open.enter_context(_checked_out(top, self.baseline))
 
-    def judge(self, test: Test) -> Outcome:
+    def judge(self, test: Test) -> Gated:
         """Run a test on both sides, and return whether it became slower.
 
         Raises `RefusedError` if it fails or cannot run on a side; `ProfkitError` if the baseline cannot be
@@ -92,9 +83,9 @@ class Baselines:
                 runner.run(side, 0)  # compiles, fills the page cache, and checks that the test passes
             gated = gate(runner.run, test.least)
             if gated.decision.outcome != "slower":
-                return Outcome(gated)
+                return gated
             cause, summary = runner.cause()
-            return Outcome(gated, cause, summary)
+            return replace(gated, cause=cause, summary=summary)
 
 
 class _Runner:
