@@ -6,28 +6,26 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from profkit import model
 from profkit.api.columns import Column, Columns, attributes, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
+from profkit.compare.result_types import DiffTable, SideTable
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, ranks_joined
+from profkit.measure.import_table import Imports
+from profkit.measure.intervals import Estimate
 from profkit.measure.selected_processes import check_ranked_by
 from profkit.model import PROJECT, RunSet
 from profkit.report.reports import DiffReport
+from profkit.verdict.account import Account
 from profkit.verdict.diagnosis import diagnose
-
-if TYPE_CHECKING:
-    from profkit import model
-    from profkit.compare.result_types import DiffTable, SideTable
-    from profkit.measure.import_table import Imports
-    from profkit.measure.intervals import Estimate
-    from profkit.verdict.account import Account
-    from profkit.verdict.types import Diff as Result
-    from profkit.verdict.types import Verdict
+from profkit.verdict.types import Diff as Result
+from profkit.verdict.types import Verdict
 
 #: A side of a comparison.
 Side: TypeAlias = "str | os.PathLike[str] | Run | Sequence[str | os.PathLike[str] | Run]"

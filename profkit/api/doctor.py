@@ -7,7 +7,6 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from profkit.api.reported import Studied
 from profkit.capture.cpu_limits import read_limits
@@ -15,10 +14,8 @@ from profkit.capture.interpreter import find_python, read_interpreter
 from profkit.errors import UsageError
 from profkit.report.doctordoc import DoctorReport
 from profkit.study.doctor import Diagnosis, diagnose
+from profkit.study.doctor_load import Load, load_of
 from profkit.study.launch import LAUNCHERS
-
-if TYPE_CHECKING:
-    from profkit.study.doctor_load import Load
 
 
 def doctor(
@@ -75,7 +72,6 @@ def diagnosed(
 
 def _load_of(run_file: Path) -> Load:
     from profkit.formats.load import load_run
-    from profkit.study.doctor_load import load_of
 
     return load_of(load_run(run_file, edges=False))
 

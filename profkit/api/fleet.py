@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from profkit import model
 from profkit.api.diff import Diff, diff
@@ -19,10 +19,8 @@ from profkit.fleet.slowest import Slowest, slowest
 from profkit.fleet.store import Store
 from profkit.fleet.trend import Trends, trend
 from profkit.report.fleetdoc import AnswerReport, FleetReport
+from profkit.report.safety import Masker
 from profkit.study.rank_table import expand
-
-if TYPE_CHECKING:
-    from profkit.report.safety import Masker
 
 
 class FleetAnswer(Studied[Answer]):

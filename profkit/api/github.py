@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from profkit.api.diff import Diff
 from profkit.errors import UsageError
 from profkit.identity.readable_names import readable_name
-
-if TYPE_CHECKING:
-    from profkit.api.diff import Diff
+from profkit.verdict.types import NO_HARM
 
 #: Most bytes of a step's summary that GitHub takes.
 MOST_BYTES = 1024 * 1024
@@ -36,8 +34,6 @@ def append_summary(text: str) -> None:
 
 def annotation(result: Diff, *, failed: bool, full_paths: bool = False) -> str:
     """Return the annotation of a slow-down, an error if the step `failed`; empty if nothing is slower."""
-    from profkit.verdict.types import NO_HARM
-
     if result.verdict.cause in NO_HARM:
         return ""
     headline, summary = result.said(full_paths)

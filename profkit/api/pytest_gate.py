@@ -11,19 +11,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 from profkit.api.diff import diff
+from profkit.api.pytest_plugin import TASK
 from profkit.capture.stopwatch import Reading
-from profkit.errors import ProfkitError
+from profkit.errors import ProfkitError, UsageError
 from profkit.formats.atomic import lock
 from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
-from profkit.study.revisions import checked_out, top_of
 
-#: Environment variable that makes a pytest process measure one test.
-TASK = "PROFKIT_TEST_TASK"
 #: Captured runs per side that determine the cause.
 CAPTURED = 3
 #: Seconds after which a run is ended.
@@ -50,15 +48,6 @@ class Test:
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a gate; `cause` and `summary` are empty unless the test is slower."""
-
-    gated: Gated
-    cause: str = ""
-    summary: str = ""
-
-
 class Baselines:
     """The present tree, and the baseline's: another checkout, or a revision that is checked out on first use.
 
@@ -79,10 +68,10 @@ class Baselines:
         """The top of the present tree, and of the baseline's."""
         if os.path.isdir(self.baseline):
             return self._root, Path(os.path.realpath(self.baseline))
-        top = top_of(self._root)
-        return top, self._open.enter_context(checked_out(top, self.baseline))
+        top = Path(_git(self._root, "rev-parse", "--show-toplevel"))
+        return top, self._open.enter_context(_checked_out(top, self.baseline))
 
-    def judge(self, test: Test) -> Outcome:
+    def judge(self, test: Test) -> Gated:
         """Run a test on both sides, and return whether it became slower.
 
         Raises `RefusedError` if it fails or cannot run on a side; `ProfkitError` if the baseline cannot be
@@ -94,9 +83,9 @@ class Baselines:
                 runner.run(side, 0)  # compiles, fills the page cache, and checks that the test passes
             gated = gate(runner.run, test.least)
             if gated.decision.outcome != "slower":
-                return Outcome(gated)
+                return gated
             cause, summary = runner.cause()
-            return Outcome(gated, cause, summary)
+            return replace(gated, cause=cause, summary=summary)
 
 
 class _Runner:
@@ -205,6 +194,42 @@ def _import_roots(top: Path) -> list[Path]:
         if inside and not any(os.path.commonpath((prefix, place)) == prefix for prefix in prefixes):
             found[Path(place).relative_to(base)] = None
     return list(found)
+
+
+def _git(directory: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *words], cwd=directory, capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        raise ProfkitError(f"git cannot be run: {error.strerror}") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["failed"]
+        raise ProfkitError(f"git {words[0]}: {lines[-1]}")
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def _checked_out(top: Path, revision: str) -> Iterator[Path]:
+    """Check a revision out into a temporary work tree; raises `UsageError` if unknown, or `ProfkitError`."""
+    try:
+        commit = _git(top, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
+    except ProfkitError:
+        raise UsageError(
+            f"{revision}: no such revision in {top}; a shallow clone has only the last one (set fetch-depth: "
+            "0)"
+        ) from None
+    home = Path(tempfile.mkdtemp(prefix="profkit-baseline-"))
+    tree = home / "tree"
+    try:
+        _git(top, "worktree", "add", "--detach", "--quiet", str(tree), commit)
+        yield tree
+    finally:
+        with contextlib.suppress(ProfkitError):
+            _git(top, "worktree", "remove", "--force", str(tree))
+        shutil.rmtree(home, ignore_errors=True)
+        with contextlib.suppress(ProfkitError):
+            _git(top, "worktree", "prune")
 
 
 @contextlib.contextmanager

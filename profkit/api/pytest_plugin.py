@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from profkit.api.pytest_gate import Baselines, Outcome, Test
+    from profkit.api.pytest_gate import Baselines, Test
+    from profkit.study.gate import Gated
 
-__all__: list[str] = []
-
-_TASK = "PROFKIT_TEST_TASK"
+#: Environment variable that makes a pytest process measure one test.
+TASK = "PROFKIT_TEST_TASK"
 _MARK = "profkit"
 #: Arguments of the marker, with defaults.
 _DEFAULTS: dict[str, Any] = {"min_slowdown": 1.05, "fail_on": "any", "calls": 3}
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "profkit(min_slowdown=1.05, fail_on='any', calls=3): with --profkit, must not be slower than at the baseline",
     )
-    task = os.environ.get(_TASK)
+    task = os.environ.get(TASK)
     if task:
         config.pluginmanager.register(_Worker(json.loads(task)), "profkit-worker")
     elif config.getoption("--profkit"):
@@ -120,13 +120,13 @@ class _Gates:
             self._baselines = Baselines(self._baseline, self._config.rootpath)
         test = Test(item.nodeid, item.path, float(asked["min_slowdown"]) - 1, asked["calls"])
         try:
-            outcome = self._baselines.judge(test)
+            gated = self._baselines.judge(test)
         except RefusedError as refused:
             self._say(item, f"not compared: {refused}")
             return ""
         except ProfkitError as error:
             return f"profkit: {error}"
-        said, failed = _said(test, outcome, asked["fail_on"], self._baseline)
+        said, failed = _said(test, gated, asked["fail_on"], self._baseline)
         self._say(item, said)
         return f"profkit: {said}" if failed else ""
 
@@ -162,9 +162,9 @@ def _named(fail_on: Any) -> tuple[str, ...]:
     return (fail_on,) if isinstance(fail_on, str) else tuple(fail_on)
 
 
-def _said(test: Test, outcome: Outcome, fail_on: Any, baseline: str) -> tuple[str, bool]:
+def _said(test: Test, gated: Gated, fail_on: Any, baseline: str) -> tuple[str, bool]:
     """Return the gate's result in a sentence, and whether the test fails."""
-    decision, repeated = outcome.gated.decision, outcome.gated.repeated
+    decision, repeated = gated.decision, gated.repeated
     more = f", {repeated} repeated" if repeated else ""
     measured = (
         f"{decision.ratio:.3f} times the time at {baseline} [{decision.low:.3f}, {decision.high:.3f}], "
@@ -174,9 +174,9 @@ def _said(test: Test, outcome: Outcome, fail_on: Any, baseline: str) -> tuple[st
         return f"no slower: {measured}", False
     if decision.outcome == "undecided":
         return f"not shown to be slower, and the noise hides {100 * test.least:g} %: {measured}", False
-    why = f"{outcome.cause}. {outcome.summary}".strip()
+    why = f"{gated.cause}. {gated.summary}".strip()
     named = _named(fail_on)
-    if "any" in named or outcome.cause in named:
+    if "any" in named or gated.cause in named:
         return f"slower: {measured}: {why}", True
     return f"slower, and not for {' or '.join(named)}: {measured}: {why}", False
 

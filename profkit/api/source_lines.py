@@ -6,13 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from profkit.capture.source import read_source
 from profkit.measure.line_times import FunctionLines, SeenLine
-
-if TYPE_CHECKING:
-    from profkit.model import Run
+from profkit.model import Run
 
 
 def with_text(lines: FunctionLines, baseline: Sequence[Run], candidate: Sequence[Run]) -> FunctionLines:

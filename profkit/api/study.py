@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from profkit import model
 from profkit.api.reported import Studied
 from profkit.capture.cpu_limits import read_limits
 from profkit.capture.host import cpus_to_use
@@ -31,12 +32,7 @@ from profkit.study.sweep import Progress, Runner
 from profkit.study.sweep import sweep as run_grid
 from profkit.study.tune import advised_settings, baseline_of, figures, finalists, first_settings, open_search
 from profkit.study.tune import tune as search_on
-
-if TYPE_CHECKING:
-    from profkit import model
-    from profkit.verdict.account import Account
-
-__all__ = ["Progress", "Space", "Trial", "parse_space", "read_sweep", "sweep", "tune"]
+from profkit.verdict.account import Account
 
 
 def parse_space(command: Sequence[str], param: Sequence[str], env: Sequence[str]) -> Space:

@@ -11,15 +11,15 @@ import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
-from profkit.api.reported import Layout, rows_of
+from profkit import __version__
+from profkit.api.reported import Layout, Reported, rows_of
+from profkit.formats import write_run
+from profkit.model import Run
+from profkit.report import markdown
 from profkit.report.renderers import Html, Json, Markdown
 from profkit.report.reports import OfRuns
-
-if TYPE_CHECKING:
-    from profkit.api.reported import Reported
-    from profkit.model import Run
+from profkit.report.ticketdoc import archive_readme
 
 #: Fixed modification time of members: equal tickets are equal files, and no time zone shows.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
@@ -43,10 +43,6 @@ def ticket(
     explain: bool = False,
 ) -> Ticket:
     """Make a ticket of a result, as `Reported.report`; the Markdown names its archive, `attachment`."""
-    from profkit import __version__
-    from profkit.report import markdown
-    from profkit.report.ticketdoc import archive_readme
-
     rows = rows_of(limit, Markdown())
     result.mask(posted=True)
     report = result.laid_out(Layout(full_paths, explain, drawn=True, attachment=attachment))
@@ -79,8 +75,6 @@ def ticket(
 
 def _file_of(run: Run) -> bytes:
     """Return a run as the bytes of its file."""
-    from profkit.formats import write_run
-
     with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
         path = os.path.join(directory, "run.prof")
         write_run(path, run)

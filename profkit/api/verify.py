@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from profkit import model
 from profkit.api.diff import Diff
 from profkit.api.diff import diff as compare
 from profkit.api.reported import Studied
@@ -24,12 +24,7 @@ from profkit.study.journal import Journal
 from profkit.study.sweep import Progress, Runner
 from profkit.study.trials import on_cpus
 from profkit.study.verify import Change, Plan, Tried, advised, plan_of, space_of_two, try_change
-
-if TYPE_CHECKING:
-    from profkit import model
-    from profkit.verdict.types import Advice
-
-__all__ = ["Plan", "Tried", "verify"]
+from profkit.verdict.types import Advice
 
 
 def verify(
@@ -73,10 +68,7 @@ def verify(
         with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
             runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=recorded.cwd)
             tried = try_change(journal, runner, plan, progress=progress)
-    words = () if change.edit else change.changed
-    report = VerifyReport(
-        tried, chosen, number, change.command, words, dict(change.variables), change.edit, recorded.wall_s
-    )
+    report = VerifyReport(tried, chosen, number, change, recorded.wall_s)
     return Studied(tried, report, [str(path) for path in (run, candidate) if path is not None], [whole])
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from click import ClickException
 
-__all__ = ["main"]
-
 #: Options whose names differ from the API's parameters.
 _OPTIONS = {"output": "-o"}
 #: Garbage collector threshold: imports reach its default, 700, a hundred times.

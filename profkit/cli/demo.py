@@ -18,20 +18,20 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+import profkit
+from profkit.capture.host import cpus_to_use
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
+from profkit.cli.demo_check import trouble_of, trouble_of_clean
 from profkit.cli.options import ReportOptions, directory_option
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
+from profkit.formats import load_run
 from profkit.report.units import counted
 from profkit.study.trials import on_cpus
-
-if TYPE_CHECKING:
-    from profkit.cli.demo_check import Trouble
 
 #: Most CPUs of both runs. More CPUs would only require more processes to show the same effect.
 MOST_CPUS = 4
@@ -71,7 +71,6 @@ class Side:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Thread variables of its environment."""
         return dict.fromkeys(THREAD_VARIABLES, str(self.threads))
 
     @property
@@ -83,8 +82,6 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How much both runs train."""
-
     epochs: int
     images: int
 
@@ -98,11 +95,8 @@ def usable_cpus() -> list[int]:
     """Return up to `MOST_CPUS` allowed CPUs, the highest-numbered: the first serve most interrupts."""
     if not hasattr(os, "sched_getaffinity"):
         raise UsageError("profkit demo needs Linux, where a run can be confined to some of the CPUs")
-    from profkit.capture.host import quota_cpus
-
     allowed = sorted(os.sched_getaffinity(0))
-    quota = quota_cpus()
-    count = min(len(allowed), MOST_CPUS, max(1, int(quota)) if quota else MOST_CPUS)
+    count = min(MOST_CPUS, max(1, int(cpus_to_use())))
     return allowed[-count:]
 
 
@@ -123,7 +117,6 @@ def plan_length(step_s: float) -> Length:
 
 
 def training_command(side: Side, length: Length) -> list[str]:
-    """Return the command of the training program."""
     return [
         *(sys.executable, "-m", "profkit.demo.train"),
         *("--workers", str(side.workers)),
@@ -133,7 +126,6 @@ def training_command(side: Side, length: Length) -> list[str]:
 
 
 def capture_arguments(side: Side, length: Length, output: Path) -> list[str]:
-    """Return the arguments of ``profkit`` for one capture."""
     return ["capture", "-o", str(output), "--", *training_command(side, length)]
 
 
@@ -237,11 +229,11 @@ def demo(directory: Path) -> None:
     with _running(f"trial: how fast is it on {counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
         length = plan_length(measure_step(clean, cpus, advance))
     capture(clean, f"{clean.name}: {clean.size}")
-    trouble = _check_clean(files[clean.name])
+    trouble = trouble_of_clean(load_run(files[clean.name]))
     if trouble is not None and trouble.may_pass:
         say(trouble.wrong)
         capture(clean, f"{clean.name}, once more")
-        trouble = _check_clean(files[clean.name])
+        trouble = trouble_of_clean(load_run(files[clean.name]))
     if trouble is None:
         capture(above, f"{above.name}: {above.size}")
     if trouble is not None:
@@ -251,7 +243,10 @@ def demo(directory: Path) -> None:
 
     print(f"The same training twice on {counted(len(cpus), 'CPU')}:")
     print(f"  baseline   {clean.size}\n  candidate  {above.size}\n", flush=True)
-    trouble = _compare(files[clean.name], files[above.name])
+    goal = ReportOptions().destination()
+    result = profkit.diff(files[clean.name], files[above.name], calls=goal.drawn)
+    goal.write(result)
+    trouble = trouble_of(result.verdict, load_run(files[above.name], edges=False))
     if trouble is not None:
         print(flush=True)
         say(f"the demo should show contention by the program itself, and did not: {trouble.wrong}")
@@ -262,22 +257,3 @@ def demo(directory: Path) -> None:
         arguments = capture_arguments(side, length, files[side.name])
         print("  " + shell_line(arguments, side.variables, confined))
     print("  " + shell_line(["diff", *map(str, files.values())], {}, None))
-
-
-def _check_clean(file: Path) -> Trouble | None:
-    from profkit.cli.demo_check import trouble_of_clean
-    from profkit.formats import load_run
-
-    return trouble_of_clean(load_run(file))
-
-
-def _compare(clean: Path, above: Path) -> Trouble | None:
-    """Print the report of ``profkit diff``; return why it does not show what the demo should."""
-    import profkit
-    from profkit.cli.demo_check import trouble_of
-    from profkit.formats import load_run
-
-    goal = ReportOptions().destination()
-    result = profkit.diff(clean, above, calls=goal.drawn)
-    goal.write(result)
-    return trouble_of(result.verdict, load_run(above, edges=False))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +23,7 @@ from profkit.cli.options import (
     process_option,
 )
 from profkit.cli.progress import Progress
+from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -62,15 +66,10 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
     """
-    import contextlib
-    import sys
-    from dataclasses import replace
-
     from profkit.api.files import keep_inputs
     from profkit.api.reported import masker
     from profkit.capture.reservation import free_name
     from profkit.cli.output import emit_chunks
-    from profkit.errors import UsageError
     from profkit.formats import load_run
     from profkit.measure.selected_processes import select_processes
 

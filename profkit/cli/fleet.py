@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,10 +20,9 @@ from profkit.cli.options import (
     report_options,
 )
 from profkit.cli.progress import Progress
+from profkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from profkit.api.fleet import Fleet
 
 _store = click.option(
@@ -107,7 +107,6 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
     """
     from profkit.api.reported import Layout
     from profkit.cli.output import console, emit
-    from profkit.errors import UsageError
 
     if report.format not in (None, "csv", "json"):
         problem = "use csv or json, or leave it out for a table"

@@ -14,6 +14,7 @@ from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, output_option
 from profkit.cli.progress import Progress, say_directly
+from profkit.errors import FormatError, ProfkitError, UsageError
 
 if TYPE_CHECKING:
     from profkit.model import Run
@@ -35,7 +36,6 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
     files hold. To post a run, use --ticket or export.
     """
     from profkit.capture.left_behind import left_behind
-    from profkit.errors import ProfkitError, UsageError
 
     if files:
         if output is None:
@@ -61,7 +61,6 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
 
 
 def _merge(files: tuple[Path, ...], output: Path) -> None:
-    from profkit.errors import FormatError, UsageError
     from profkit.formats.load import join_files, load_run
     from profkit.formats.runfile import write_run
     from profkit.model import ProfileError, Run
@@ -106,7 +105,6 @@ def _read(path: Path, progress: Callable[[str], None]) -> Run:
     """Return the run in the spool of a capture."""
     from profkit.capture.packer import pack_spool
     from profkit.capture.source_cache import Sources, cache_file
-    from profkit.errors import FormatError
 
     if not (path / _SPOOL_MARK).is_file():
         raise FormatError(path, "is a directory, but not the spool of a capture", "name the run files in it")

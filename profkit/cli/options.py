@@ -18,7 +18,7 @@ from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.api.reported import Reported
-    from profkit.cli.destination import Destination
+    from profkit.cli.output import Destination
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -71,9 +71,9 @@ class ReportOptions:
 
     def destination(self) -> Destination:
         """Check where the report goes, before anything is read; raises `UsageError`."""
-        from profkit.cli.destination import destination
+        from profkit.cli.output import Destination
 
-        return destination(self)
+        return Destination(self)
 
     def write(self, doing: str, read: Callable[[], Reported], *, masked: bool = False) -> None:
         """Read something with progress `doing`, and write a report; `masked` as in `Destination.write`."""
@@ -105,12 +105,10 @@ def options(*added: _Decorator, **objects: type) -> _Decorator:
 
 
 def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
-    """Add the option that names the file to write."""
     return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
-    """Add the option that names a directory."""
     return click.option("--dir", "directory", metavar="DIR", type=FILE, default=default, help=help)
 
 

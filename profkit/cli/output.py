@@ -1,4 +1,7 @@
-"""Write text and bytes to stdout, a file or the browser, as far as the terminal can show them."""
+"""Where reports go, in which format, and as much of them as a terminal can show.
+
+Options are checked before anything is read.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,117 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from profkit.api.files import write_file
+from profkit.api.files import keep_inputs, write_file
+from profkit.api.reported import Reported, rows_of
+from profkit.cli import say
+from profkit.cli.options import ReportOptions
+from profkit.cli.progress import Progress
 from profkit.errors import UsageError
-from profkit.report.renderers import Terminal
+from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
 
+#: Name of the archive of ``--ticket`` if the Markdown goes to stdout.
+_ARCHIVE = "profkit-ticket.zip"
+#: GitHub's limit for one attachment (25 MB); the defaults of GitLab and Jira are similar or greater.
+MOST_BYTES = 25 * 1000 * 1000
 #: Columns of a text report in a pipe, where the reader's width is unknown.
 _PLAIN_WIDTH = 80
 #: Most columns: wider tables are harder to read.
 _MAX_WIDTH = 200
+
+
+class Destination:
+    """Where a report goes; `output` is ``None`` for stdout, and `archive` ``None`` without ``--ticket``.
+
+    Raises `UsageError` if an option is invalid, or two contradict.
+    """
+
+    def __init__(self, wanted: ReportOptions) -> None:
+        output = wanted.output
+        if wanted.open_report and output is None:
+            import secrets
+            import tempfile
+
+            # An unpredictable name, since the file is created only when it is complete; it is kept for the
+            # browser.
+            output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
+        renderer = _renderer(wanted, output)
+        needed: list[tuple[bool, type[Renderer], str]] = [
+            (wanted.open_report, Html, "--open opens a page, give -o an .html file or leave it out"),
+            (wanted.ticket, Markdown, "--ticket writes Markdown, give -o a .md file or leave it out"),
+        ]
+        for asked, kind, why in needed:
+            if asked and wanted.format not in (None, kind.name):
+                raise UsageError(why, parameter="format", value=wanted.format)
+            if asked and output is not None and not isinstance(renderer, kind):
+                raise UsageError(why, parameter="output", value=output)
+        if wanted.ticket:
+            renderer = Markdown()
+        rows_of(wanted.limit, renderer)
+        self.wanted = wanted
+        self.renderer = renderer
+        self.output = output
+        self.archive = archive_of(output) if wanted.ticket else None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether figures are needed, in the report or in the archive."""
+        return self.renderer.draws or self.archive is not None
+
+    def keep(self, inputs: Iterable[str]) -> None:
+        """Raise `UsageError` if the report or the archive would overwrite an input."""
+        keep_inputs(inputs, self.output, self.archive)
+
+    def write(self, result: Reported, *, masked: bool = False) -> None:
+        """Write report and archive; text on stdout is masked only if `masked` or by ``--mask-names``."""
+        if self.wanted.mask_names:
+            result.mask(names_hidden=True)
+            masked = True
+        elsewhere = self.output is not None or self.archive is not None
+        # Users paste the commands of text that is on stdout only.
+        shown = isinstance(self.renderer, Terminal) and not elsewhere
+        full_paths = self.wanted.full_paths or (shown and not masked)
+        limit, explain = self.wanted.limit, self.wanted.explain
+        if self.archive is None:
+            with Progress("writing the report"):
+                text = result.report(self.renderer, limit=limit, full_paths=full_paths, explain=explain)
+            emit(text, self.output)
+            if self.wanted.open_report and self.output is not None:
+                show_page(self.output)
+        else:
+            from profkit.api.ticket import ticket
+
+            with Progress("writing the ticket"):
+                made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
+            emit(made.markdown, self.output)
+            write_file((made.archive,), self.archive)
+            _say_archive(self.archive, made.runs, len(made.archive))
+        if not full_paths and elsewhere:
+            say("paths, hosts and words of commands are masked: --full-paths leaves them unmasked")
+
+
+def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
+    size = f"{bytes_ / 1e6:.1f} MB" if bytes_ >= 1e6 else f"{bytes_ / 1e3:.0f} kB"
+    files = "1 run file" if runs == 1 else f"{runs} run files"
+    say(f"wrote {archive} ({files}, {size}): attach it to the ticket")
+    if bytes_ > MOST_BYTES:
+        say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
+
+
+def _renderer(wanted: ReportOptions, output: Path | None) -> Renderer:
+    """Decide the format: ``--format`` first, then the suffix of the output, then the terminal."""
+    chosen: type[Renderer] = Terminal
+    if wanted.format is not None:
+        chosen = renderer_named(wanted.format)
+    elif output is not None:
+        chosen = renderer_for(output)
+    # --limit implies the whole report, which has the lists; files always have it.
+    brief = not wanted.full and wanted.limit is None
+    return console(brief=brief) if chosen is Terminal and output is None else chosen()
+
+
+def archive_of(output: Path | None) -> Path:
+    """Return where the archive of ``--ticket`` goes: beside the report, or into the working directory."""
+    return Path(_ARCHIVE) if output is None else output.with_suffix(".zip")
 
 
 def console(*, brief: bool = False) -> Terminal:

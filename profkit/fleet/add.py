@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from profkit.errors import FormatError
 from profkit.fleet.rows import TABLES, arrow, digest_of, read_rows, stamp_of
 from profkit.fleet.store import Part, Store, part_of
 from profkit.study.workers import crew
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Item = TypeVar("_Item")
 #: Most run files of one part, which limits what is read again after a killed call.
@@ -125,13 +122,13 @@ def _read(files: Sequence[tuple[str, str]], job: str) -> tuple[list[Part], list[
     problems = []
     for digest, path in files:
         try:
-            read = read_rows(path, digest, job)
+            of_job, day, tables = read_rows(path, digest, job)
         except FormatError as error:
             problems.append(str(error))
         else:
-            groups.setdefault((read.job, read.day), []).append(dict(read.tables))
+            groups.setdefault((of_job, day), []).append(tables)
     parts = [
-        part_of(of_job, day, {name: pa.concat_tables([t[name] for t in tables]) for name in TABLES})
-        for (of_job, day), tables in groups.items()
+        part_of(*key, {name: pa.concat_tables([tables[name] for tables in several]) for name in TABLES})
+        for key, several in groups.items()
     ]
     return parts, problems

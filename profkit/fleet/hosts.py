@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.fleet.query import ask, named, no_such_job, opened
+from profkit.fleet.query import named, no_such_job, opened
 from profkit.fleet.store import Store
 from profkit.measure.function_orders import location_and_spread
 from profkit.measure.waits_by_name import is_wait
@@ -71,14 +71,13 @@ def hosts(store: Store, job: str = "") -> Hosts:
         """,
         [_FLOOR, job],
     )
-    heavy = ask(
-        connection, "SELECT function, strftime(max(day), '%Y-%m-%d') FROM calls GROUP BY function"
-    ).rows
-    keys = named(connection, [(number, day) for number, day in heavy])
+    heavy = connection.execute(
+        "SELECT function, strftime(max(day), '%Y-%m-%d') FROM calls GROUP BY function"
+    ).fetchall()
+    keys = named(connection, heavy)
     waits = [number for number, key in keys.items() if is_wait(key.qualname, key.root)]
     connection.execute("DELETE FROM calls WHERE list_contains($1::BIGINT[], function)", [waits])
-    found = ask(
-        connection,
+    found = connection.execute(
         """
         WITH usual AS
             (SELECT job, week, function, median(per_call) AS usual FROM calls GROUP BY ALL HAVING usual > 0),
@@ -102,13 +101,13 @@ def hosts(store: Store, job: str = "") -> Hosts:
         SELECT job, host, runs, work, wall, queued, speed FROM queues LEFT JOIN works USING (job, host)
             LEFT JOIN walls USING (job, host) LEFT JOIN speeds USING (host) ORDER BY job, host
         """,
-    )
-    if not found.rows:
-        if not ask(connection, "SELECT 1 FROM runs WHERE $1 IN ('', job) LIMIT 1", [job]).rows:
+    ).fetchall()
+    if not found:
+        if not connection.execute("SELECT 1 FROM runs WHERE $1 IN ('', job) LIMIT 1", [job]).fetchall():
             raise no_such_job(connection, job)
         raise UsageError("no run of the store says on which host it ran")
     of_job: dict[str, list[FleetHost]] = {}
-    for row in found.rows:
+    for row in found:
         of_job.setdefault(row[0], []).append(FleetHost(*row))
     judged = [judged for several in of_job.values() for judged in _judged(several)]
     return Hosts(tuple(sorted(judged, key=lambda h: (-h.slower - h.starved, -(h.work or 0), h.job, h.host))))

@@ -6,11 +6,11 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import UsageError
-from profkit.fleet.rows import SMALL, TABLES, arrow
+from profkit.fleet.rows import SMALL, TABLES, arrow, needed
 from profkit.fleet.store import Store
 from profkit.model import FunctionKey
 
@@ -27,21 +27,13 @@ class Answer:
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    hosts: tuple[str, ...] = ()
-
-
-def _library() -> Any:
-    arrow()  # raises if the extra is missing
-    try:
-        import duckdb
-    except ImportError:
-        raise UsageError("fleet needs DuckDB and pyarrow: pip install 'profkit[fleet]'") from None
-    return duckdb
+    hosts: tuple[str, ...]
 
 
 def opened(store: Store, tables: Iterable[str] = TABLES) -> duckdb.DuckDBPyConnection:
     """Return a connection with tables of a store as views; raises `UsageError` if it holds no runs."""
-    library = _library()
+    arrow()  # raises if it is missing
+    library = needed("duckdb")
     store.check()
     parts = store.parts()
     if not parts:
@@ -68,43 +60,42 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def ask(connection: duckdb.DuckDBPyConnection, sql: str, values: Sequence[object] | None = None) -> Answer:
-    """Return the rows of one of profkit's own queries."""
-    done = connection.execute(sql, values)
-    return Answer(tuple(column[0] for column in done.description or ()), tuple(done.fetchall()))
-
-
 def named(
     connection: duckdb.DuckDBPyConnection, found: Sequence[tuple[int, str]]
 ) -> Mapping[int, FunctionKey]:
     """Return the functions of numbers, each with a day on which it is heavy; only those days are read."""
-    rows = ask(
-        connection,
+    rows = connection.execute(
         """
         SELECT function, any_value(root), any_value(file), any_value(name) FROM functions
         WHERE share >= $1 AND list_contains($2::DATE[], day) AND list_contains($3::BIGINT[], function)
         GROUP BY function
         """,
         [SMALL, sorted({day for _, day in found}), sorted({number for number, _ in found})],
-    ).rows
+    ).fetchall()
     return {number: FunctionKey(*key) for number, *key in rows}
 
 
 def no_such_job(connection: duckdb.DuckDBPyConnection, job: str) -> UsageError:
-    jobs = [row[0] for row in ask(connection, "SELECT DISTINCT job FROM runs ORDER BY job LIMIT 12").rows]
+    jobs = [
+        row[0] for row in connection.execute("SELECT DISTINCT job FROM runs ORDER BY job LIMIT 12").fetchall()
+    ]
     return UsageError(f"no run of it in the store, which has {', '.join(jobs)}", parameter="job", value=job)
 
 
 def query(store: Store, sql: str) -> Answer:
     """Return the rows of a user's query; raises `UsageError` if it fails or would change something."""
-    library = _library()
     connection = opened(store)
+    library = needed("duckdb")
     try:
         statements = connection.extract_statements(sql)
         kinds = library.StatementType
         if len(statements) != 1 or statements[0].type not in (kinds.SELECT, kinds.EXPLAIN):
             raise UsageError("give one query, which reads: SELECT … FROM " + " | ".join(TABLES))
-        hosts = ask(connection, "SELECT DISTINCT host FROM processes WHERE host IS NOT NULL ORDER BY host")
-        return replace(ask(connection, sql), hosts=tuple(host for (host,) in hosts.rows))
+        hosts = connection.execute(
+            "SELECT DISTINCT host FROM processes WHERE host IS NOT NULL ORDER BY host"
+        ).fetchall()
+        done = connection.execute(sql)
+        columns = tuple(column[0] for column in done.description or ())
+        return Answer(columns, tuple(done.fetchall()), tuple(host for (host,) in hosts))
     except library.Error as error:
         raise UsageError(" ".join(str(error).split())) from None

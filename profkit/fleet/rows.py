@@ -8,8 +8,9 @@ import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import lru_cache
+from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -67,18 +68,21 @@ _STARTERS = (
 )
 
 
-def arrow() -> Any:
-    """Return pyarrow; raises `UsageError` if the extra is not installed."""
+def needed(name: str) -> Any:
+    """Import a module of the extra; raises `UsageError` if that is not installed."""
     try:
-        import pyarrow
-        import pyarrow.parquet  # type: ignore[import-untyped,unused-ignore]
+        return import_module(name)
     except ImportError:
         raise UsageError("fleet needs DuckDB and pyarrow: pip install 'profkit[fleet]'") from None
-    return pyarrow
+
+
+def arrow() -> Any:
+    """Return pyarrow, with its readers and writers of Parquet."""
+    needed("pyarrow.parquet")
+    return needed("pyarrow")
 
 
 def schema_of(table: str) -> pa.Schema:
-    """Return a table's columns as an Arrow schema."""
     pa = arrow()
     kinds = {
         "string": pa.string(),
@@ -92,15 +96,6 @@ def schema_of(table: str) -> pa.Schema:
     columns = [column.split(":") for column in TABLES[table].split()]
     repeated = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([(name, repeated if name in _REPEATED else kinds[kind]) for name, kind in columns])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FileRows:
-    """What one file adds to each table, and to which job and day."""
-
-    job: str
-    day: str
-    tables: Mapping[str, pa.Table]
 
 
 def digest_of(path: str) -> str:
@@ -131,8 +126,11 @@ def stamp_of(path: str) -> tuple[str, int, int | None]:
     return os.path.abspath(path), known.st_size, known.st_mtime_ns
 
 
-def read_rows(path: str, digest: str, job: str) -> FileRows:
-    """Read a file with this digest, for `job` or its command's; raises `FormatError` if unreadable."""
+def read_rows(path: str, digest: str, job: str) -> tuple[str, str, dict[str, pa.Table]]:
+    """Read a file with this digest; return its job (`job` or its command's), its day and its tables.
+
+    Raises `FormatError` if it is unreadable.
+    """
     run = load(path)
     whole, size, modified_ns = stamp_of(path)
     manifest = run.manifest
@@ -168,7 +166,7 @@ def read_rows(path: str, digest: str, job: str) -> FileRows:
         "ranges": _table("ranges", [{"run": digest, **r} for r in _ranges(run)]),
         "counters": _table("counters", [{"run": digest, **c} for c in _counters(run)]),
     }
-    return FileRows(job or job_of(run.command, path), moment.date().isoformat(), tables)
+    return job or job_of(run.command, path), moment.date().isoformat(), tables
 
 
 def job_of(command: Sequence[str], path: str = "") -> str:

@@ -8,7 +8,7 @@ import os
 import numpy as np
 
 from profkit.errors import FormatError, UsageError
-from profkit.fleet.query import ask, no_such_job, opened
+from profkit.fleet.query import no_such_job, opened
 from profkit.fleet.rows import digest_of
 from profkit.fleet.store import Store
 
@@ -27,18 +27,17 @@ def selected(store: Store, selection: str) -> list[str]:
     """
     job, _, when = selection.partition("@")
     connection = opened(store, ("runs",))
-    ((newest,),) = ask(connection, "SELECT max(day) FROM runs WHERE job = $1", [job]).rows
+    ((newest,),) = connection.execute("SELECT max(day) FROM runs WHERE job = $1", [job]).fetchall()
     if newest is None:
         raise no_such_job(connection, job)
     first, last = _span(when or "newest", newest)
-    found = ask(
-        connection,
+    found = connection.execute(
         """
         SELECT path, run, dense_rank() OVER (ORDER BY day, coalesce(launcher_job, run)) FROM runs
         WHERE job = $1 AND day BETWEEN $2 AND $3 AND coalesce(exit_status, 0) = 0 ORDER BY day, path
         """,
         [job, first, last],
-    ).rows
+    ).fetchall()
     if not found:
         problem = f"no run of it from {first} to {last}; its newest is of {newest}"
         raise UsageError(f"{selection}: {problem}")

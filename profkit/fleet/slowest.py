@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from profkit.fleet.query import ask, named, no_such_job, opened
+from profkit.fleet.query import named, no_such_job, opened
 from profkit.fleet.rows import SMALL
 from profkit.fleet.store import Store
 from profkit.measure.changepoints import LEAST_RUNS, divergence, shifts
@@ -104,7 +104,7 @@ def slowest(store: Store, job: str = "") -> Slowest:
         """,
         [job],
     )
-    ((runs, days),) = ask(connection, "SELECT count(*), count(DISTINCT day) FROM ended").rows
+    ((runs, days),) = connection.execute("SELECT count(*), count(DISTINCT day) FROM ended").fetchall()
     if not runs:
         raise no_such_job(connection, job)
     connection.execute("DELETE FROM ended WHERE coalesce(exit_status, 0) <> 0 OR coalesce(wall_s, 0) <= 0")
@@ -114,16 +114,15 @@ def slowest(store: Store, job: str = "") -> Slowest:
 
 
 def _slower_jobs(connection: duckdb.DuckDBPyConnection) -> Iterator[SlowerJob]:
-    found = ask(
-        connection,
+    found = connection.execute(
         """
         SELECT job, list(strftime(day, '%Y-%m-%d') ORDER BY day), list(wall ORDER BY day) FROM
             (SELECT job, day, median(wall_s) AS wall FROM ended GROUP BY ALL)
         GROUP BY job ORDER BY job
         """,
-    )
+    ).fetchall()
     connection.execute("CREATE TEMP TABLE turns (job VARCHAR, day DATE)")
-    for name, days, walls in found.rows:
+    for name, days, walls in found:
         edges = _edges(np.log(walls), _JOB_SIGMAS)
         for at in edges[1:-1]:
             connection.execute("INSERT INTO turns VALUES ($1, $2)", [name, days[at]])
@@ -162,21 +161,20 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
         [SMALL, job],
     )
     days_of: dict[str, list[datetime.date]] = {}
-    for name, day in ask(connection, "SELECT DISTINCT job, day FROM heavy ORDER BY ALL").rows:
+    for name, day in connection.execute("SELECT DISTINCT job, day FROM heavy ORDER BY ALL").fetchall():
         days_of.setdefault(name, []).append(day)
     series = 0
     found: list[tuple[str, int, str, _Grown]] = []
     for of_job, days in days_of.items():
         if len(days) < 2 * LEAST_RUNS:
             continue
-        rows = ask(
-            connection,
+        rows = connection.execute(
             """
             SELECT function, list(day), list(s), list(n) FROM heavy WHERE job = $1
             GROUP BY function HAVING max(share) >= $2 ORDER BY function
             """,
             [of_job, FLOOR],
-        ).rows
+        ).fetchall()
         place = {day: at for at, day in enumerate(days)}
         seconds, calls = np.zeros((2, len(rows), len(days)))
         for at, (_, on, s, n) in enumerate(rows):
@@ -223,8 +221,7 @@ def _grown(days: Sequence[str], seconds: Floats, calls: Floats) -> Iterator[tupl
 
 def _outliers(connection: duckdb.DuckDBPyConnection) -> tuple[SlowerRun, ...]:
     """Return runs that took longer than those around them, between two changes of the job's wall."""
-    found = ask(
-        connection,
+    found = connection.execute(
         """
         SELECT job, strftime(day, '%Y-%m-%d'), path, coalesce(host, ''), wall_s, usual, queued FROM
             (SELECT *, run_queue_wait_s / nullif(cpu_s + run_queue_wait_s, 0) AS queued,
@@ -238,5 +235,5 @@ def _outliers(connection: duckdb.DuckDBPyConnection) -> tuple[SlowerRun, ...]:
         ORDER BY wall_s / usual DESC, path
         """,
         [_SEVERAL, _LONGER, _DEVIATIONS * MAD_SCALE],
-    )
-    return tuple(SlowerRun(*row) for row in found.rows)
+    ).fetchall()
+    return tuple(SlowerRun(*row) for row in found)

@@ -68,8 +68,6 @@ def part_of(job: str, day: str, tables: Mapping[str, pa.Table]) -> Part:
 
 
 class Store:
-    """A directory of tables."""
-
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         self.directory = Path(directory or os.environ.get(VARIABLE) or DEFAULT)
 
@@ -100,7 +98,6 @@ class Store:
         return sorted(path for path in found if _PART.fullmatch(path))
 
     def files(self, table: str, parts: Iterable[str]) -> list[str]:
-        """Return the files of parts in one table."""
         return [str(self.directory / table / part) for part in parts]
 
     @contextlib.contextmanager

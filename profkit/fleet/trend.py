@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.fleet.query import ask, opened
+from profkit.fleet.query import opened
 from profkit.fleet.store import Store
 from profkit.measure.changepoints import change_points
 from profkit.model import FunctionKey
@@ -53,8 +53,7 @@ def trend(store: Store, function: str, job: str = "") -> Trends:
     """Follow NAME, a qualified name's end, or FILE:NAME over days; raises `UsageError` if not found."""
     connection = opened(store, ("runs", "functions"))
     file, _, name = function.rpartition(":") if not function.startswith("<") else ("", "", function)
-    found = ask(
-        connection,
+    found = connection.execute(
         """
         WITH own AS
             (SELECT job, day, run, function, any_value(root) AS root, any_value(file) AS file,
@@ -72,10 +71,10 @@ def trend(store: Store, function: str, job: str = "") -> Trends:
         FROM each GROUP BY job, function ORDER BY total DESC, job, function
         """,
         [name, file, job],
-    )
-    if not found.rows:
+    ).fetchall()
+    if not found:
         raise UsageError(f"{function}: no run of the store has such a function")
-    return Trends(function, tuple(_followed(*row) for row in found.rows))
+    return Trends(function, tuple(_followed(*row) for row in found))
 
 
 def _followed(

@@ -72,21 +72,22 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
         Advice.numbers Finding.subject Finding.numbers Checked.value Part.name Waited.name
         DiffTable.name FunctionLines.name SeenLine.name RangeKey.name RangeKey.domain
         IterationModel.thread IterationModel.iteration IterationModel.loads IterationModel.computes
-        IterationModel.waits Setting.baseline Setting.candidate Parameter.name VerifyReport.edit
+        IterationModel.waits Setting.baseline Setting.candidate Parameter.name Change.edit
         Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
         SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job ImportedPackage.package
         GpuIdle.function GpuIdle.within
     """,
     Kind.LABEL: """
         Host.system Host.cpu_model Pool.library Setting.name Limits.slurm Limits.container
-        Ranks.launcher Ranks.policy Python.version Size.packages Size.unseen
+        Ranks.launcher Ranks.policy Interpreter.version Interpreter.packages
+        Interpreter.natives Size.packages Size.unseen
     """,
     Kind.FILE: """
         Run.path Pool.file SideSummary.label SideSummary.files Advice.files Objective.file Member.label
         Member.path Configuration.argument Compared.files Compared.named HistoryRun.files
         Change.before_file Change.after_file SlowerRun.path
     """,
-    Kind.PLACE: "Manifest.cwd Member.projects Python.path",
+    Kind.PLACE: "Manifest.cwd Member.projects Interpreter.path",
     Kind.HOST: """
         Run.machines Host.name SideSummary.host ProcessNeed.host HostNeed.name Member.host
         Configuration.host RankStudy.slow_host SlowerRun.host FleetHost.host
@@ -96,13 +97,13 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
     Kind.PROGRAM: "Neighbour.name Neighbour.group numbers.name numbers.group",
     Kind.COMMAND: """
         Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
-        Parameter.words Space.command VerifyReport.command VerifyReport.changed Space.listed
+        Parameter.words Space.command Change.command Change.changed Space.listed
         SweepReport.compared TuneReport.compared Member.command Configuration.words HistoryRun.command
         DoctorReport.command Launch.command
     """,
     Kind.ENVIRONMENT: """
         Process.environment Pool.variable Manifest.environment SideSummary.environment
-        Inventory.environment Advice.env VerifyReport.variables Configuration.environment numbers.variable
+        Inventory.environment Advice.env Change.variables Configuration.environment numbers.variable
     """,
     Kind.MESSAGE: "Cell.problem Objective.text Objective.what Tried.problem DoctorReport.problem",
     Kind.VERSION: "Pool.version Manifest.packages",

@@ -76,7 +76,7 @@ class DoctorReport:
                     "container effective_cpus=effective",
                     slurm=limits.slurm and dict(zip(("cpus", "variable"), plain(limits.slurm), strict=True)),
                 ),
-                "python": plain(diagnosis.python),
+                "python": diagnosis.python and members(diagnosis.python, "path version tracer_missing"),
                 "libraries": [_size(size) for size in diagnosis.sizes],
                 "trial": diagnosis.load and self._trial(diagnosis.load),
                 "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],

@@ -60,7 +60,7 @@ def _run(run: HistoryRun) -> dict[str, object]:
 def _change(study: History, change: Change) -> dict[str, object]:
     return members(
         change,
-        "at started before_s after_s ratio p_value cause kind? confidence next_commands",
+        "at started before_s=before after_s=after ratio p_value cause kind? confidence next_commands",
         started=plain(study.runs[change.at].started),
         next_commands=[next_command(_words(change), "what changed there")],
     )
@@ -99,8 +99,8 @@ def _changes(study: History) -> Table:
     return Listed(study.changes).table(
         Of("since", lambda change: when(runs[change.at])),
         Of("change", lambda change: change_size(change.ratio), "pid"),
-        Of("before", lambda change: change.before_s, "seconds"),
-        Of("behind", lambda change: change.after_s, "seconds"),
+        Of("before", lambda change: change.before, "seconds"),
+        Of("behind", lambda change: change.after, "seconds"),
         Of("verdict", judged_text),
         Of("revision", lambda change: _revision(runs[change.at]), "text", 1),
         Of("first run", lambda change: runs[change.at].files[0], "path", 2),

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profkit.report.document import Bullets, Document, Facts, Section, laid_out
-from profkit.report.jsonvalues import dumps, members
+from profkit.report.jsonvalues import dumps, members, plain
 from profkit.report.text import clean
 from profkit.report.wording.studies import tried_notes, tried_verdict
-from profkit.study.verify import Tried
+from profkit.study.verify import Change, Tried
 from profkit.verdict.types import Advice
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """An advice and its effect; `changed` is the command with the advice, or `edit` the edited line."""
+    """An advice, what it changed in the command, and the effect."""
 
     tried: Tried
     advice: Advice
     number: int
-    command: tuple[str, ...]
-    changed: tuple[str, ...]
-    variables: Mapping[str, str]
-    edit: str
+    change: Change
     recorded_s: float
 
     def document(self, rows: int) -> Document:
         facts = Facts(
             (
-                ("as it was", clean(shlex.join(self.command))),
+                ("as it was", clean(shlex.join(self.change.command))),
                 ("with the advice", clean(self._with_advice())),
             )
         )
@@ -42,10 +38,11 @@ class VerifyReport:
         )
 
     def _with_advice(self) -> str:
-        if self.edit:
-            return self.edit
-        settings = "".join(f"{name}={shlex.quote(value)} " for name, value in sorted(self.variables.items()))
-        return settings + shlex.join(self.changed)
+        change = self.change
+        if change.edit:
+            return change.edit
+        settings = "".join(f"{n}={shlex.quote(value)} " for n, value in sorted(change.variables.items()))
+        return settings + shlex.join(change.changed)
 
     def json(self, rows: int) -> str:
         return dumps(
@@ -55,11 +52,13 @@ class VerifyReport:
                 "advice": {"number": self.number, **members(self.advice, "kind cures?")},
                 **members(
                     self,
-                    "command argv=changed? env=variables edit? recorded_s predicted_gain_s=advice.predicted_gain_s "
+                    "command=change.command argv env=change.variables edit=change.edit? recorded_s "
+                    "predicted_gain_s=advice.predicted_gain_s "
                     "gain_s=tried.gain_s before_s=tried.before_median_s after_s=tried.after_median_s "
                     "speedup=tried.ratio.value speedup_low=tried.ratio.low speedup_high=tried.ratio.high "
                     "before_runs_s=tried.before_s after_runs_s=tried.after_s disturbed=tried.disturbed "
                     "problem=tried.problem? stopped=tried.stopped",
+                    argv=None if self.change.edit else plain(self.change.changed),
                 ),
             }
         )

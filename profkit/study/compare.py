@@ -108,8 +108,6 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What distinguishes runs."""
-
     command: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     cpus: float | None = None

@@ -89,15 +89,6 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Python:
-    """The interpreter in question; with `tracer_missing`, a capture would contain no functions."""
-
-    path: str
-    version: str
-    tracer_missing: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Predicted or observed `demand`, and variables (`advice`) and `launches` that make it fit.
 
@@ -106,7 +97,7 @@ class Diagnosis:
     """
 
     limits: Limits
-    python: Python | None
+    python: Interpreter | None
     sizes: tuple[Size, ...]
     demand: Demand
     load: Load | None
@@ -136,11 +127,6 @@ def diagnose(
     selects the launch lines: ``all``, or ``None`` for the user's.
     """
     sizes = sizes_of(limits, interpreter, environ)
-    python = (
-        None
-        if interpreter is None
-        else Python(interpreter.path, interpreter.version, interpreter.tracer_missing)
-    )
     planned_ranks = ranks or (limits.ranks.here if limits.ranks is not None else 1)
     cpus = limits.effective
     if ranks is None and limits.ranks is not None and limits.ranks.bound:
@@ -167,7 +153,7 @@ def diagnose(
     else:
         variables, own = [], []
     advice = tuple((name, str(share)) for name in variables) if bad else ()
-    found = Diagnosis(limits, python, sizes, demand, load, pooled, bad, advice, share, tuple(own))
+    found = Diagnosis(limits, interpreter, sizes, demand, load, pooled, bad, advice, share, tuple(own))
     return replace(found, launches=_launches(found, threads, command, launcher))
 
 

@@ -21,7 +21,7 @@ from profkit.measure.inventory import (
     is_python,
 )
 from profkit.model import Pool, Process, Run
-from profkit.model.arrays import Ints
+from profkit.model.arrays import Ints, known_sum
 from profkit.model.pools import NOT_BUSY
 
 #: Part of the time for which that many threads must be wanted; shorter peaks are overlapping starts and ends.
@@ -108,7 +108,6 @@ class _Seen:
 
 
 def load_of(run: Run) -> Load:
-    """Return the load of a captured run."""
     taken = inventory(run)
     needs = dict(zip(map(id, run.processes), taken.processes, strict=True))
     bounds = [_bounds(process) for process in run.processes]
@@ -152,12 +151,19 @@ def load_of(run: Run) -> Load:
 def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _Seen:
     begin, end = life
     if first_child is None:
-        wanted = _wanted(process)
-        threads = max(round(wanted), int(wanted >= IDLE_CORES))
         own, native = active_seconds(process)
-    else:
-        threads = round(_wanted_beside(process, first_child, end))
-        own, native = _work_between(process, first_child, end)
+        wanted = (own + native) / process.wall_s if process.wall_s else 0.0
+        threads = max(round(wanted), int(wanted >= IDLE_CORES))
+    else:  # what a parent does before its workers start does not count
+        of_threads = _seconds(process, first_child, end)
+        lasted = (end - first_child) / 1e9
+        # A thread's run time is divided by its time outside of queues: otherwise an occasional thread would
+        # look busy.
+        beside = [min(1.0, run / max(lasted - wait, run)) for run, wait in of_threads.values() if run > 0]
+        threads = round(sum(beside))
+        libraries = {thread.tid for thread in process.threads if not is_python(thread, process)}
+        native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in libraries)
+        own = sum(map(sum, of_threads.values())) - native
     pooled = process.profiled and native > POOL_WORKS * (own + native)
     if pooled:
         sizes = [
@@ -182,30 +188,6 @@ def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tup
         if child.parent == process.pid and child is not process and sum(active_seconds(child)) > 0
     ]
     return min(begins) if begins and process.pid is not None else None
-
-
-def _work_between(process: Process, begin: int, end: int) -> tuple[float, float]:
-    """Return the same between two moments, without what a parent did before its workers started."""
-    native = {thread.tid for thread in process.threads if not is_python(thread, process)}
-    of_threads = _seconds(process, begin, end)
-    of_native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in native)
-    return sum(map(sum, of_threads.values())) - of_native, of_native
-
-
-def _wanted(process: Process) -> float:
-    """Return the CPUs that a process ran on or queued for, on average over its life."""
-    return sum(active_seconds(process)) / process.wall_s if process.wall_s else 0.0
-
-
-def _wanted_beside(process: Process, begin: int, end: int) -> float:
-    """Return the CPUs that a parent would use beside its workers if it never queued.
-
-    A thread's run time is divided by its time outside of queues: otherwise an occasional thread would look
-    busy.
-    """
-    lasted = (end - begin) / 1e9
-    of_threads = _seconds(process, begin, end).values()
-    return sum(min(1.0, run / max(lasted - wait, run)) for run, wait in of_threads if run > 0)
 
 
 def _seconds(process: Process, begin: int, end: int) -> dict[int, tuple[float, float]]:
@@ -248,7 +230,7 @@ def _others(run: Run) -> float:
         return math.nan
     own = machine.tree_cpu_s
     if own is None:
-        own = sum(process.cpu_s or 0.0 for process in run.processes)
+        own = known_sum(process.cpu_s for process in run.processes) or 0.0
     return max(0.0, machine.busy_s - own) / machine.wall_s
 
 

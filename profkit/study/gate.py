@@ -27,10 +27,12 @@ FOUND_DONE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Gated:
-    """The decision, and the count of pairs that were repeated."""
+    """The decision, the count of repeated pairs, and why the candidate is slower, where that was looked for."""
 
     decision: Decision
     repeated: int
+    cause: str = ""
+    summary: str = ""
 
 
 def seconds_of(calls: Sequence[Reading]) -> float:

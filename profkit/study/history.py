@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from profkit.errors import FormatError, UsageError
-from profkit.formats.load import join_ranks, rank_groups
-from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, change_points
+from profkit.formats.load import join_ranks, rank_groups, skipped
+from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, ChangePoint, change_points
 from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
 from profkit.study.rank_read import load
@@ -58,26 +58,14 @@ class HistoryRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A lasting change, with the median before and after; `at` is the position of the first changed run.
+class Change(ChangePoint):
+    """A lasting change in seconds; its cause comes from comparing the runs nearest to the medians."""
 
-    The cause comes from comparing the runs nearest to the medians (`before_file`, `after_file`).
-    """
-
-    at: int
-    before_s: float
-    after_s: float
-    p_value: float
     before_file: str
     after_file: str
     cause: str
     kind: str
     confidence: float | None
-
-    @property
-    def ratio(self) -> float:
-        """Ratio of the medians, after to before."""
-        return self.after_s / self.before_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +93,7 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
         try:
             head = load(path, processes=False)
         except FormatError as error:
-            notices.append(_skipped(error))
+            notices.append(skipped(error))
             continue
         if head.manifest is None:
             notices.append(
@@ -123,16 +111,12 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
     return sorted(runs, key=lambda run: (run.started, run.files)), notices
 
 
-def _skipped(error: FormatError) -> Notice:
-    return Notice("file-skipped", error.path, {"problem": error.problem})
-
-
 def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
     files = groups[path]
     try:
         run = _read(files)
     except FormatError as error:
-        return _skipped(error)
+        return skipped(error)
     assert run.manifest is not None
     manifest = run.manifest
     judged = judge_run(run, run.processes)
@@ -181,9 +165,8 @@ def history(
         )
     if len(kept) < 2:
         raise UsageError(
-            f"is one run of the command; a history needs several, and a change at least {2 * LEAST_RUNS}",
-            parameter="runs",
-            value=kept[0].files[0],
+            f"{kept[0].files[0]} is one run of the command; a history needs several, and a change at least "
+            f"{2 * LEAST_RUNS}"
         )
     found = change_points(values, least_change=least_change)
     edges = [0, *(change.at for change in found), len(values)]
@@ -194,10 +177,7 @@ def history(
         verdict = diagnose(*(RunSet(side.path, (side,)) for side in sides)).verdict
         changes.append(
             Change(
-                at=change.at,
-                before_s=change.before,
-                after_s=change.after,
-                p_value=change.p_value,
+                *(change.at, change.before, change.after, change.p_value),
                 before_file=typical[0].files[0],
                 after_file=typical[1].files[0],
                 cause=verdict.cause,

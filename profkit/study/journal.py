@@ -65,7 +65,6 @@ class Plan:
 
     @property
     def space(self) -> Space:
-        """The settings that are tried."""
         return Space(self.command, self.parameters, self.listed)
 
 
@@ -80,11 +79,11 @@ class Journal:
     """
 
     def __init__(self, directory: Path, space: Space, *, profiled: bool) -> None:
-        self.directory, self.profiled = directory, profiled
         refused = partial(UsageError, parameter="dir", value=directory)
         wanted = Plan(_SCHEMA, space.command, space.parameters, profiled, space.listed)
+        #: Directory of the run files and logs.
+        self.runs = make_runs(directory)
         try:
-            make_runs(directory)
             self._file = open(directory / _JOURNAL, "ab")  # noqa: SIM115 - closed by __exit__
         except OSError as error:
             raise _unwritable(directory, error) from None
@@ -110,11 +109,6 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-
-    @property
-    def runs(self) -> Path:
-        """Directory of the run files and logs."""
-        return self.directory / _RUNS
 
     def add(self, trial: Trial) -> None:
         """Write down a trial; it is on the disk when this returns."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from profkit.capture.cpu_limits import Limits
+from profkit.verdict.advice.size_limits import program_at
 
 #: Launchers of ranks, by program name and by the names of `profkit.capture.cpu_limits`.
 _PROGRAMS = {
@@ -21,8 +22,6 @@ _PROGRAMS = {
     "Slurm": "slurm",
     "Open MPI": "mpirun",
 }
-#: Where the program begins after a launcher's options.
-_BEGINS = re.compile(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$")
 _PYTHON = re.compile(r"(?:^|/)python[\d.]*$")
 #: Names of study parameters that count ranks; those not of threads or ranks count workers.
 _RANKS = re.compile(r"rank|nproc|ntasks")
@@ -111,7 +110,7 @@ def _program(command: Sequence[str]) -> tuple[str, ...]:
     words = tuple(command)
     if not words or words[0].rpartition("/")[2] not in _PROGRAMS:
         return words
-    return words[next((at for at, word in enumerate(words) if _BEGINS.search(word)), len(words)) :]
+    return words[program_at(words) :]
 
 
 def lines(launch: Launch) -> tuple[str, ...]:

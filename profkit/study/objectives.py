@@ -41,7 +41,6 @@ class Objective:
         return self.kind in ("wall", "range")
 
     def figure(self, trial: Trial) -> float | None:
-        """Return the figure of a trial that succeeded."""
         return trial.wall_s if self.kind == "wall" else trial.objective
 
     def of_output(self, log: Path) -> list[float]:
@@ -49,10 +48,8 @@ class Objective:
         printed = (_number(match[1]) for match in re.finditer(self.what, tail(log, MOST_OUTPUT)))
         return [value for value in printed if value is not None]
 
-    def measure(self, wall_s: float | None, log: Path, run_file: Path | None, began: float) -> float | None:
-        """Return a successful run's figure, or ``None``; a JSON file from before `began` (s) is ignored."""
-        if self.kind == "wall":
-            return wall_s
+    def measure(self, log: Path, run_file: Path | None, began: float) -> float | None:
+        """Return a successful run's figure that is not its wall; a JSON file from before `began` is ignored."""
         if self.kind == "output":
             values = self.of_output(log)
             return float(np.median(values)) if values else None

@@ -24,7 +24,7 @@ from profkit.compare.folded_functions import folded, throttled_in
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import load_run, skipped
 from profkit.identity.file_matches import match_files
-from profkit.identity.function_keys import clean_name
+from profkit.identity.function_keys import clean_name, unique_files
 from profkit.identity.rooted_paths import rooted
 from profkit.measure.iterations import warming_up
 from profkit.measure.pause_seconds import collected, waited
@@ -195,12 +195,11 @@ def read_file(path: str, task: Task) -> FileReading:
 
 
 def reference_of(path: str) -> Reference:
-    """Return a readable file as the reference."""
     run = load(path)
     process = _processes(run, alone=False)[0][0]
     thread = first_thread(process)
     profile = Profile.empty() if thread is None else thread.profile
-    files = {rooted(profile.strings[f], process.roots) for f in np.unique(profile.file).tolist()}
+    files = {rooted(profile.strings[f], process.roots) for f in unique_files(profile)[0].tolist()}
     return Reference(path, frozenset(path for root, path in files if root == PROJECT))
 
 
@@ -374,7 +373,6 @@ class _Names:
         return len(self.name_list) - 1
 
     def function(self, place: int, name: int) -> FunctionKey:
-        """Return the function of two numbers."""
         return FunctionKey(*self.place_list[place], self.name_list[name])
 
     def _bits(self, name: str) -> int:
@@ -391,18 +389,15 @@ class _Names:
 
     def rows(self, profile: Profile, roots: Roots, reference: Reference | None) -> tuple[Ints, Ints, Bits]:
         """Return the numbers of each row's file and name, and its flags."""
-        strings = profile.strings
-        files = _used(profile.file, len(strings))
-        numbers = [self.raw_place(strings[f], roots) for f in files.tolist()]
+        files, of_file = unique_files(profile)
+        numbers = [self.raw_place(profile.strings[f], roots) for f in files.tolist()]
         if reference is not None:
             self._aligned(profile, roots, files, numbers, reference)
-        of_file = np.zeros(len(strings), np.int64)
-        of_file[files] = numbers
         named = np.where(profile.qualname != 0, profile.qualname, profile.name)
-        used = _used(named, len(strings))
-        of_name = np.zeros(len(strings), np.int64)
-        of_name[used] = [self.raw_name(strings[i]) for i in used.tolist()]
-        places, names = of_file[profile.file], of_name[named]
+        used, of_name = np.unique(named, return_inverse=True)
+        numbers_of_names = [self.raw_name(profile.strings[i]) for i in used.tolist()]
+        places = np.array(numbers, np.int64)[of_file]
+        names = np.array(numbers_of_names, np.int64)[of_name.reshape(-1)]
         of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
         of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]
         # A Python function waits by its name only if it is in the standard library.
@@ -413,7 +408,7 @@ class _Names:
         self,
         profile: Profile,
         roots: Roots,
-        files: npt.NDArray[np.intp],
+        files: Index,
         numbers: list[int],
         reference: Reference,
     ) -> None:
@@ -433,14 +428,11 @@ class _Names:
             return table[one.name]
 
         here, there, _ = match_files(ours, profile, process.roots, roots, numbered(ours), numbered(profile))
-        files_there = _used(ours.file, len(ours.strings)).tolist()
-        places_there = [self.raw_place(ours.strings[f], process.roots) for f in files_there]
-        number_of = dict(zip(ours.file.tolist(), here.tolist(), strict=True))
-        back = {number_of[f]: place for f, place in zip(files_there, places_there, strict=True)}
-        place = {f: i for i, f in enumerate(files.tolist())}
-        for f, number in dict(zip(profile.file.tolist(), there.tolist(), strict=True)).items():
-            if number in back:
-                numbers[place[f]] = back[number]
+        matched_here = dict(zip(ours.file.tolist(), here.tolist(), strict=True))
+        back = {match: self.raw_place(ours.strings[f], process.roots) for f, match in matched_here.items()}
+        matched_there = dict(zip(profile.file.tolist(), there.tolist(), strict=True))
+        for i, f in enumerate(files.tolist()):
+            numbers[i] = back.get(matched_there[f], numbers[i])
 
     def _packed(self, columns: tuple[FunctionKey, ...]) -> tuple[Ints, Ints]:
         """Return the columns as sorted numbers, and the position of each among the columns."""
@@ -459,19 +451,11 @@ def waits_and_imports(
     return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
 
 
-def _used(column: Index, n: int) -> npt.NDArray[np.intp]:
-    """Return the indices of the strings that a column uses, ascending."""
-    seen = np.zeros(n, np.bool_)
-    seen[column] = True
-    return np.flatnonzero(seen)
-
-
 #: A Dask worker may read several files at once, in threads.
 _of_thread = threading.local()
 
 
 def _names(waits: tuple[str, ...]) -> _Names:
-    """Return this thread's `_Names`."""
     known: _Names | None = getattr(_of_thread, "names", None)
     if known is None or known.waits != waits:
         known = _of_thread.names = _Names(waits)

@@ -94,7 +94,6 @@ def expand(specs: Sequence[str | os.PathLike[str]]) -> list[str]:
 
 
 def _listed(address: str) -> list[str]:
-    """List the files of an fsspec address."""
     with addressed(address, "listed") as (system, inside):
         if "*" in inside or "?" in inside or "[" in inside:
             found = sorted(system.glob(inside))
@@ -197,7 +196,6 @@ def _chosen(readings: Sequence[Reading], columns: Sequence[FunctionKey]) -> tupl
 
 
 def _missing(members: Sequence[Member]) -> list[Notice]:
-    """Return the notice of ranks without a file."""
     ranks = [m.rank for m in members if m.rank is not None]
     size = max((m.size for m in members if m.size is not None), default=0)
     missing = missing_ranks("rank-file-missing", ranks, size) if ranks else None

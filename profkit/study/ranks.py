@@ -309,13 +309,11 @@ def study_ranks(table: RankTable, *, waits: tuple[str, ...] = ()) -> RankStudy:
 
     # How much is lost as a whole.
     limit = threshold(n, 3)
-    parts = {}
-    for name, values, relative, least in (
-        ("run", run, noise, LEAST_RUN * usual_run),
-        ("queue", queue, QUEUE_NOISE, LEAST_OFF * usual_pace),
-        ("blocked", blocked, BLOCKED_NOISE, LEAST_OFF * usual_pace),
-    ):
-        parts[name] = _outliers(values, relative, least)
+    parts = {
+        "run": _outliers(run, noise, LEAST_RUN * usual_run),
+        "queue": _outliers(queue, QUEUE_NOISE, LEAST_OFF * usual_pace),
+        "blocked": _outliers(blocked, BLOCKED_NOISE, LEAST_OFF * usual_pace),
+    }
     # An excess outside the main thread's total holds nobody up: helpers had it, or it replaced other work.
     kept = parts["run"][0] >= KEPT * by_function
     slow_work = ((by_function >= MATERIAL * usual_run) & kept) | (

@@ -69,15 +69,11 @@ class Space:
                     value=parameter.name,
                 )
 
-    @property
-    def size(self) -> int:
-        """Number of settings."""
-        return len(self.listed) or math.prod(len(parameter.values) for parameter in self.parameters)
-
     def settings(self) -> list[Setting]:
         """Return every setting, the last parameter changing fastest; `UsageError` above `MOST_SETTINGS`."""
-        if self.size > MOST_SETTINGS:
-            raise UsageError(f"{self.size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
+        size = len(self.listed) or math.prod(len(parameter.values) for parameter in self.parameters)
+        if size > MOST_SETTINGS:
+            raise UsageError(f"{size:,} settings are more than {MOST_SETTINGS:,}; try fewer values")
         return list(self.listed or itertools.product(*(parameter.values for parameter in self.parameters)))
 
     def command_of(self, setting: Setting) -> list[str]:
@@ -105,7 +101,6 @@ class Space:
         return words
 
     def environment_of(self, setting: Setting, inherited: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment that the command gets."""
         environment = dict(inherited)
         for parameter, value in zip(self.parameters, setting, strict=True):
             if not parameter.environment:

@@ -11,7 +11,7 @@ import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -68,7 +68,18 @@ def sweep(
     space = runner.space
     settings = space.settings()
     total = repeat * len(settings)
-    left = list(_left(journal.trials, space, settings, repeat, again))
+
+    def statuses(setting: Setting, round_: int | None = None) -> Counter[str]:
+        """Count how runs of a setting ended, in one round or in all."""
+        named = space.named(setting)
+        return Counter(t.status for t in journal.trials if t.setting == named and round_ in (None, t.round))
+
+    def wanted(round_: int, setting: Setting) -> bool:
+        """Return whether a setting has no run in a round yet, or only disturbed ones, and not too many."""
+        ended = statuses(setting, round_)
+        return not (ended.keys() - {"disturbed"}) and ended["disturbed"] <= again
+
+    left = [run for run in _rounds(settings, repeat) if wanted(*run)]
     if left:
         for _ in range(warmup):
             progress(Progress(space.label(settings[0]), 0, total))
@@ -76,9 +87,10 @@ def sweep(
             progress(Progress(space.label(settings[0]), 0, total, trial))
     for number, (round_, setting) in enumerate(left, total - len(left) + 1):
         label = space.label(setting)
-        if _hopeless(journal.trials, space, setting):
-            continue
-        while _wanted(journal.trials, space, setting, round_, again):
+        ended = statuses(setting)
+        if ended and not ended.keys() & {"done", "disturbed"}:
+            continue  # it failed or timed out in an earlier round, and never succeeded
+        while wanted(round_, setting):
             progress(Progress(label, number, total))
             name = f"{settings.index(setting) + 1}-{round_ + 1}"
             trial = run_trial(runner, setting, name, round_)
@@ -86,30 +98,12 @@ def sweep(
             progress(Progress(label, number, total, trial))
 
 
-def _left(
-    trials: list[Trial], space: Space, settings: list[Setting], repeat: int, again: int
-) -> Iterator[tuple[int, Setting]]:
-    """Yield the runs left to do, in a reproducible order."""
+def _rounds(settings: Sequence[Setting], repeat: int) -> Iterator[tuple[int, Setting]]:
+    """Yield all runs, each round in an order of its own, which is reproducible."""
     for round_ in range(repeat):
         order = list(settings)
         random.Random(round_).shuffle(order)
-        yield from ((round_, setting) for setting in order if _wanted(trials, space, setting, round_, again))
-
-
-def _of(trials: list[Trial], space: Space, setting: Setting) -> list[Trial]:
-    return [trial for trial in trials if trial.setting == space.named(setting)]
-
-
-def _wanted(trials: list[Trial], space: Space, setting: Setting, round_: int, again: int) -> bool:
-    """Return whether a setting has no run in this round yet, or only disturbed ones, and not too many."""
-    counts = Counter(trial.status for trial in _of(trials, space, setting) if trial.round == round_)
-    return not (counts.keys() - {"disturbed"}) and counts["disturbed"] <= again
-
-
-def _hopeless(trials: list[Trial], space: Space, setting: Setting) -> bool:
-    """Return whether a setting failed or timed out in an earlier round, and never succeeded."""
-    statuses = {trial.status for trial in _of(trials, space, setting)}
-    return bool(statuses) and not statuses & {"done", "disturbed"}
+        yield from ((round_, setting) for setting in order)
 
 
 def run_trial(
@@ -144,7 +138,7 @@ def run_trial(
     trial = _trial(runner.space.named(setting), round_, ended, run_file, log)
     if runner.objective.kind == "wall" or trial.status not in ("done", "disturbed"):
         return trial
-    value = runner.objective.measure(trial.wall_s, log, run_file, began)
+    value = runner.objective.measure(log, run_file, began)
     if value is None:
         return replace(trial, status="failed", problem=runner.objective.missing())
     return replace(trial, objective=value)

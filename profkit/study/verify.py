@@ -21,7 +21,7 @@ from profkit.study.setting_results import LEVEL, Results, gain, results
 from profkit.study.space import UNSET, Parameter, Space
 from profkit.study.sweep import Progress, Runner, sweep
 from profkit.study.trials import Interrupted, stoppable
-from profkit.verdict.advice import can_be_tried
+from profkit.verdict.advice.producers import can_be_tried
 from profkit.verdict.types import Advice
 
 #: Names of the two settings in reports and journals.

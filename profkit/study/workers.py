@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from profkit.capture.host import cpus_to_use
 from profkit.errors import UsageError
 
 Item = TypeVar("Item")
@@ -29,14 +30,6 @@ class Crew(Protocol):
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], /) -> Iterator[Result]: ...
 
 
-def available_cpus() -> int:
-    """Return how many CPUs this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not Linux
-        return os.cpu_count() or 1
-
-
 @contextmanager
 def crew(
     paths: Sequence[str], *, jobs: int | None = 1, dask: str | None = None, chunk: int = _CHUNK
@@ -49,7 +42,7 @@ def crew(
         with _cluster(dask, chunk) as cluster:
             yield cluster
         return
-    jobs = available_cpus() if jobs is None else jobs
+    jobs = int(cpus_to_use()) if jobs is None else jobs
     if jobs < 2 or len(paths) <= _CHUNK or _bytes(paths) < _WORTH_BYTES:
         yield map
         return

@@ -63,7 +63,7 @@ def test_a_setting_is_put_into_command_and_environment() -> None:
     assert SPACE.environment_of(setting, {"OMP_NUM_THREADS": "8", "HOME": "/h"}) == {"HOME": "/h"}
     assert SPACE.environment_of(("1", "2"), {}) == {"OMP_NUM_THREADS": "2"}
     assert SPACE.label(setting) == "workers=2 OMP_NUM_THREADS=unset"
-    assert len(SPACE.settings()) == SPACE.size == 9
+    assert len(SPACE.settings()) == 9
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,8 @@ def test_an_objective_is_read(tmp_path: Path) -> None:
     log.write_text("epoch 1: 0.50 sec/batch\nnan sec/batch\nepoch 2: 0.30 sec/batch\n0.31 sec/batch\n")
     rate = parse_objective(r"output:([\d.na]+) sec/batch", maximise=False)
     assert rate.of_output(log) == [0.5, 0.3, 0.31]
-    assert rate.measure(9.0, log, None, 0.0) == 0.31
-    assert rate.measure(9.0, tmp_path / "none", None, 0.0) is None
-    assert parse_objective("wall", maximise=False).measure(9.0, log, None, 0.0) == 9.0
+    assert rate.measure(log, None, 0.0) == 0.31
+    assert rate.measure(tmp_path / "none", None, 0.0) is None
 
 
 def test_a_log_file_counts_if_this_run_wrote_it(tmp_path: Path) -> None:
@@ -145,13 +144,13 @@ def test_a_log_file_counts_if_this_run_wrote_it(tmp_path: Path) -> None:
     file.write_text(json.dumps([{"elapsed_time": 3.5}, {"elapsed_time": 7.25, "a.b": [1]}]))
     last = parse_objective(f"json:{file}:[-1].elapsed_time", maximise=False)
     written = file.stat().st_mtime
-    assert last.measure(None, file, None, written) == 7.25
-    assert last.measure(None, file, None, written + 60) is None
+    assert last.measure(file, None, written) == 7.25
+    assert last.measure(file, None, written + 60) is None
     for path in ("[5].elapsed_time", "[-1].other", "[-1]", "elapsed_time"):
-        assert parse_objective(f"json:{file}:{path}", maximise=False).measure(None, file, None, 0.0) is None
+        assert parse_objective(f"json:{file}:{path}", maximise=False).measure(file, None, 0.0) is None
     file.write_text("{")
     os.utime(file, (written, written))
-    assert last.measure(None, file, None, written) is None
+    assert last.measure(file, None, written) is None
 
 
 @pytest.mark.parametrize(

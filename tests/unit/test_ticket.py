@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profkit.cli.destination import archive_of
+from profkit.cli.output import archive_of
 from profkit.report.markdown import MAX_BYTES
 from tests.shared import exit_code, refused, words_of
 

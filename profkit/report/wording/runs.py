@@ -44,7 +44,7 @@ def history_verdict(study: History) -> VerdictBlock:
     size = change_size(last.ratio)
     return VerdictBlock(
         f"{'Slower' if worse else 'Faster'} since {when(study.runs[last.at])}: "
-        f"{units.from_to(last.before_s, last.after_s)} ({size})",
+        f"{units.from_to(last.before, last.after)} ({size})",
         f"{_why(last)} {count}.{earlier}{noise}",
         "bad" if worse else "good",
     )

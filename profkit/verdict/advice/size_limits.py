@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -55,30 +55,13 @@ _LAUNCHERS = frozenset(
     ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "srun", "torchrun", "horovodrun")
 )
 
+#: The word at which the program begins behind a launcher's options.
+_PROGRAM = re.compile(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$")
 #: How a launcher's options begin that bind ranks.
 _BINDING = ("bind-to", "map-by", "cpu-bind", "cpus-per-task", "cpu_bind")
 
 #: Cores needed from which workers cannot have a process's CPU: half of one.
 _BUSY_CORES = 0.5
-
-
-class _Share(NamedTuple):
-    """What one process may use of its machine; `busy` processes compute there beside the workers."""
-
-    threads: int
-    processes: int
-    host: HostNeed
-    busy: int
-
-    @property
-    def workers(self) -> int:
-        """Workers beside the processes that compute themselves."""
-        return max(1, self.processes - self.busy)
-
-    @property
-    def most(self) -> int:
-        """Most processes that the command may start: workers, where it has any."""
-        return self.workers if self.host.workers else self.processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +84,10 @@ def limit_advice(
     The gain is the part of `lost_s` (NaN: unknown) lost to what the advice cuts, at most `most_s` (of threads
     that may spin, of others).
     """
-    share = _share(inventory)
-    if share is None:
+    hosts = [host for host in inventory.hosts if host.oversubscription is not None]
+    if not hosts:
         return ()
-    crew = _Crew(inventory, share)
+    crew = _Crew(inventory, max(hosts, key=lambda host: host.oversubscription or 0.0))
     cures = [*_thread_cures(inventory, crew, list(command)), *_executor_cures(crew, command)]
     if math.isnan(lost_s):
         return tuple(cure.advice for cure in sorted(cures, key=lambda cure: cure.asks))
@@ -113,51 +96,42 @@ def limit_advice(
     return tuple(sorted(found, key=lambda advice: -advice.predicted_gain_s))
 
 
-def _share(inventory: Inventory) -> _Share | None:
-    """Divide the CPUs of the most crowded machine between the processes that work on it at once."""
-    hosts = [host for host in inventory.hosts if host.oversubscription is not None]
-    if not hosts:
-        return None
-    host = max(hosts, key=lambda h: h.oversubscription or 0.0)
-    # A quota of 1.5 CPUs has room for one busy thread.
-    cpus = max(1, math.floor(host.available_cpus or 1))
-    threads = max(1, cpus // max(1, round(host.at_once)))
-    bound = [p.available_cpus for p in inventory.processes if p.available_cpus and not p.idle]
-    if bound:  # each rank on CPUs of its own
-        threads = max(1, min(threads, math.floor(min(bound))))
-    busy = sum(
-        p.host == host.name and p.role != "worker" and not p.idle and _needs(p) >= _BUSY_CORES
-        for p in inventory.processes
-    )
-    return _Share(threads, cpus, host, busy)
-
-
-def _needs(process: ProcessNeed) -> float:
-    """Return the cores that a process would use if it never queued; 1 if unknown."""
+def _computes_itself(process: ProcessNeed) -> bool:
+    """Return whether a process is no worker, and workers cannot have its CPU; true if unknown."""
     known = (process.needed_cores, process.demand_cores)
-    return next((cores for cores in known if cores is not None), 1.0)
+    needs = next((cores for cores in known if cores is not None), 1.0)
+    return process.role != "worker" and needs >= _BUSY_CORES
 
 
 class _Crew:
-    """The working processes of the most crowded machine, and the cores that they ask for."""
+    """The processes that work on the most crowded machine, the cores they ask for, and what fits its CPUs."""
 
-    def __init__(self, inventory: Inventory, share: _Share) -> None:
-        self.share = share
+    def __init__(self, inventory: Inventory, host: HostNeed) -> None:
+        self.host = host
         self.sizes = inventory.sizes
-        self.cpus = share.host.available_cpus or 1.0
-        self.working = [p for p in inventory.processes if not p.idle and p.host == share.host.name]
+        self.cpus = host.available_cpus or 1.0
+        #: Most processes at work; a quota of 1.5 CPUs has room for one busy thread.
+        self.processes = max(1, math.floor(self.cpus))
+        #: Most threads of each process.
+        self.threads = max(1, self.processes // max(1, round(host.at_once)))
+        bound = [p.available_cpus for p in inventory.processes if p.available_cpus and not p.idle]
+        if bound:  # each rank on CPUs of its own
+            self.threads = max(1, min(self.threads, math.floor(min(bound))))
+        self.working = [p for p in inventory.processes if not p.idle and p.host == host.name]
+        #: Most workers, beside the processes that compute themselves.
+        self.workers = max(1, self.processes - sum(map(_computes_itself, self.working)))
         # Weighted by lifetime, so that the weights add up to the processes working at once.
         lived = [p.lived_s for p in self.working if p.lived_s]
         whole = sum(lived) if len(lived) == len(self.working) else 0.0
         self._weight = {
-            id(p): share.host.at_once * (p.lived_s / whole if p.lived_s and whole else 1 / len(self.working))
+            id(p): host.at_once * (p.lived_s / whole if p.lived_s and whole else 1 / len(self.working))
             for p in self.working
         }
-        bound = [
+        loads = [
             p.expected_cores / p.available_cpus for p in self.working if p.expected_cores and p.available_cpus
         ]
         #: Whether processes bound to CPUs of their own have too many threads for these.
-        self.bound_too_tightly = max(bound, default=0.0) > OVERSUBSCRIBED
+        self.bound_too_tightly = max(loads, default=0.0) > OVERSUBSCRIBED
         self.asks = self.with_sizes(_threads_of)
 
     def with_sizes(self, threads_of: Callable[[ProcessNeed], float]) -> float:
@@ -166,13 +140,12 @@ class _Crew:
 
     def limited(self, libraries: set[str]) -> float:
         """Return the cores asked for with the pools of `libraries` cut; large pools share the excess by size."""
-        threads = self.share.threads
 
         def left(process: ProcessNeed) -> float:
-            beyond = [(pool.library, (pool.threads or 0) - threads) for pool in _pools_of(process)]
+            beyond = [(pool.library, (pool.threads or 0) - self.threads) for pool in _pools_of(process)]
             large = sum(excess for _, excess in beyond if excess > 0)
             cut = sum(excess for library, excess in beyond if excess > 0 and library in libraries)
-            now, least = _threads_of(process), float(max(threads, process.executor_threads))
+            now, least = _threads_of(process), float(max(self.threads, process.executor_threads))
             return now - (now - least) * cut / large if cut else now
 
         return self.with_sizes(left)
@@ -183,9 +156,14 @@ class _Crew:
         return self.bound_too_tightly or self.asks > OVERSUBSCRIBED * self.cpus
 
     @property
+    def too_many(self) -> bool:
+        """Whether more processes work at once than there are CPUs."""
+        return self.host.at_once > self.processes
+
+    @property
     def fewer(self) -> float:
         """Part of the processes that remains if no more work at once than there are CPUs."""
-        return min(1.0, self.share.processes / max(1.0, self.share.host.at_once))
+        return min(1.0, self.processes / max(1.0, self.host.at_once))
 
     def emptied(self, asks: float) -> float:
         """Return the part of the demand beyond the CPUs that is gone when the run asks for `asks`."""
@@ -211,8 +189,8 @@ def _pools_of(process: ProcessNeed) -> list[Pool]:
 def _thread_cures(inventory: Inventory, crew: _Crew, command: list[str]) -> list[_Cure]:
     if not crew.crowded or not any(process.pools is not None for process in crew.working):
         return []
-    share, variables = crew.share, inventory.environment
-    pools = _too_large(crew.working, share.threads)
+    variables = inventory.environment
+    pools = _too_large(crew.working, crew.threads)
     edited = list(command)
     settings: dict[str, int] = {}
     code: dict[str, tuple[Advice, set[str]]] = {}
@@ -225,25 +203,25 @@ def _thread_cures(inventory: Inventory, crew: _Crew, command: list[str]) -> list
             or _set_by_call(pool, crew) is not None
         )
         # Such an option may mean processes: it counts only where the program set the size and has no workers.
-        meant = (_THREAD_OPTION, _CPU_OPTION) if inside and not share.host.workers else (_THREAD_OPTION,)
+        meant = (_THREAD_OPTION, _CPU_OPTION) if inside and not crew.host.workers else (_THREAD_OPTION,)
         option = _option_of(command, pool.threads, *meant)
         if option is not None and (inside or pool.origin != "variable"):
-            edited[option.at] = option.of(share.threads)
+            edited[option.at] = option.of(crew.threads)
         if not inside and name:
-            settings[name] = share.threads
+            settings[name] = crew.threads
         if option is not None or (not inside and name):
             by_command.add(pool.library)
         elif inside:
             edit = _edit(pool, name, crew)
             code.setdefault(edit.subject, (edit, set()))[1].add(pool.library)
-    bound = _bound(edited, share, variables)
-    words = _fewer_processes(bound, share)
+    bound = _bound(edited, crew, variables)
+    words = _fewer_processes(bound, crew) if crew.too_many else bound
     # A pool without a variable takes one thread per usable CPU, ignoring the quota.
     unnamed = any(pool.origin == "default" and not _variable(pool, variables) for pool in pools)
     over_quota = bool(
         inventory.quota_cpus and inventory.affinity and inventory.quota_cpus < inventory.affinity and pools
     )
-    tied = _taskset(share.host) if unnamed or over_quota else ()
+    tied = _taskset(crew) if unnamed or over_quota else ()
     cures = []
     fewer = crew.fewer if words != bound else 1.0
     if settings or tied or words != command:
@@ -253,7 +231,7 @@ def _thread_cures(inventory: Inventory, crew: _Crew, command: list[str]) -> list
         asks = crew.limited(limited) * fewer
         cures.append(_Cure(Advice("limit-threads", argv, env, cures="queue"), asks, spins=bool(pools)))
     cures += [_Cure(advice, crew.limited(libraries)) for advice, libraries in code.values()]
-    if share.host.at_once > share.processes and fewer == 1.0:
+    if crew.too_many and fewer == 1.0:
         cures.append(_Cure(_start_fewer(crew), crew.asks * crew.fewer, spins=False))
     return cures
 
@@ -301,7 +279,7 @@ def _set_by_call(pool: Pool, crew: _Crew) -> SizeCall | None:
 
 def _edit(pool: Pool, variable: str, crew: _Crew) -> Advice:
     """Advise an edit of the line that sets a size, with its function where known."""
-    n = crew.share.threads
+    n = crew.threads
     call_made = _set_by_call(pool, crew)
     if pool.origin != "program" and call_made is None:
         return Advice("edit-code", cures="queue", subject=f'os.environ["{variable}"] = "{n}"')
@@ -319,26 +297,26 @@ def _edit_of(call: str, sets: Sequence[str], crew: _Crew) -> Advice:
     return Advice("edit-code", cures="queue", subject=call, where=found.caller, line=found.line)
 
 
-def _taskset(host: HostNeed) -> tuple[str, ...]:
-    last = max(1, math.floor(host.available_cpus or 1)) - 1
+def _taskset(crew: _Crew) -> tuple[str, ...]:
+    last = crew.processes - 1
     return ("taskset", "-c", f"0-{last}" if last else "0")
 
 
 def _start_fewer(crew: _Crew) -> Advice:
-    host, share = crew.share.host, crew.share
+    host = crew.host
     numbers: dict[str, Value] = {
         "processes": host.working,
         "cpus": host.available_cpus,
-        "most": share.processes,
+        "most": crew.processes,
     }
     found = None
     if host.workers:
         # The parent of a pool only waits for it, but that of a loader computes.
-        numbers["workers"] = share.workers
+        numbers["workers"] = crew.workers
         found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
     if found is None:
         return Advice("start-fewer", cures="queue", numbers=numbers)
-    call = _STARTERS[found.sets].format(n=share.workers)
+    call = _STARTERS[found.sets].format(n=crew.workers)
     return Advice(
         "start-fewer", cures="queue", subject=call, numbers=numbers, where=found.caller, line=found.line
     )
@@ -350,9 +328,9 @@ def _start_fewer(crew: _Crew) -> Advice:
 def _executor_cures(crew: _Crew, command: Sequence[str]) -> list[_Cure]:
     """Cut thread executors that have more threads at work than there are CPUs."""
     threads = max((process.executor_threads for process in crew.working), default=0)
-    if not crew.crowded or threads <= crew.share.threads:
+    if not crew.crowded or threads <= crew.threads:
         return []
-    n = crew.share.threads
+    n = crew.threads
     asks = crew.with_sizes(lambda p: float(max([1, *(pool.threads or 1 for pool in _pools_of(p))])))
     option = _option_of(command, threads, _THREAD_OPTION, _WORKER_OPTION, _CPU_OPTION)
     if option is not None:
@@ -375,19 +353,21 @@ class _Option(NamedTuple):
         return f"{self.head}{number}"
 
 
+def _numbers_of(command: Sequence[str], pattern: re.Pattern[str]) -> Iterator[tuple[_Option, int]]:
+    """Yield the words that contain the number of an option, and the number."""
+    for at, word in enumerate(command):
+        attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
+        follows = command[at + 1] if at + 1 < len(command) else ""
+        if attached is not None and (attached[1].endswith("=") or pattern.fullmatch(attached[1])):
+            yield _Option(at, attached[1]), int(attached[2])
+        elif pattern.fullmatch(word) and follows.isdecimal():
+            yield _Option(at + 1, ""), int(follows)
+
+
 def _option_of(command: Sequence[str], number: int | None, *patterns: re.Pattern[str]) -> _Option | None:
     """Find the option whose number is a measured size; earlier patterns come first."""
-    for pattern in patterns:
-        for at, word in enumerate(command):
-            attached = re.fullmatch(rf"({pattern.pattern}=|-[jtT])(\d+)", word)
-            if attached is not None and int(attached[2]) == number:
-                head = attached[1]
-                if head.endswith("=") or pattern.fullmatch(head):
-                    return _Option(at, head)
-            follows = command[at + 1] if at + 1 < len(command) else ""
-            if pattern.fullmatch(word) and follows.isdecimal() and int(follows) == number:
-                return _Option(at + 1, "")
-    return None
+    found = (option for pattern in patterns for option in _numbers_of(command, pattern))
+    return next((option for option, given in found if given == number), None)
 
 
 def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]:
@@ -399,19 +379,19 @@ def _with_settings(command: list[str], settings: Mapping[str, int]) -> list[str]
     ]
 
 
-def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) -> list[str]:
+def _bound(command: list[str], crew: _Crew, environment: Mapping[str, str]) -> list[str]:
     """Make the launcher of several ranks bind each rank to its own cores."""
     name = command[0].rpartition("/")[2] if command else ""
     if (
-        share.host.ranks < 2
+        crew.host.ranks < 2
         or name not in _LAUNCHERS
         or any(word.lstrip("-").startswith(_BINDING) for word in command)
     ):
         return command
-    each = share.threads
+    each = crew.threads
     if name == "srun":
         return [command[0], f"--cpus-per-task={each}", "--cpu-bind=cores", *command[1:]]
-    if name not in ("torchrun", "horovodrun") and share.host.ranks <= share.processes:
+    if name not in ("torchrun", "horovodrun") and crew.host.ranks <= crew.processes:
         if any(variable.startswith(("OMPI_", "PRTE_")) for variable in environment) or name in (
             "orterun",
             "prterun",
@@ -422,23 +402,21 @@ def _bound(command: list[str], share: _Share, environment: Mapping[str, str]) ->
     return command
 
 
-def _fewer_processes(command: list[str], share: _Share) -> list[str]:
-    """Lower the command's numbers of workers or ranks where more of them work than there are CPUs."""
-    if share.host.at_once <= share.processes:
-        return command
-    launcher = bool(command) and command[0].rpartition("/")[2] in _LAUNCHERS
-    result, index, in_launcher = list(command), 0, launcher
-    while index < len(result):
-        word = result[index]
-        # The launcher's options end where its program begins.
-        in_launcher = in_launcher and not re.search(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$", word)
-        option = _RANK_OPTION if in_launcher else _WORKER_OPTION
-        attached = re.fullmatch(rf"({option.pattern}=)(\d+)|(-j)(\d+)", word)
-        if attached is not None and not (in_launcher and attached[3]):
-            head, number = (attached[1], attached[2]) if attached[1] else (attached[3], attached[4])
-            result[index] = head + str(min(int(number), share.most))
-        elif option.fullmatch(word) and index + 1 < len(result) and result[index + 1].isdecimal():
-            result[index + 1] = str(min(int(result[index + 1]), share.most))
-            index += 1
-        index += 1
+def program_at(command: Sequence[str]) -> int:
+    """Return where the program begins behind a launcher and its options; the end if it is not seen."""
+    return next((at for at, word in enumerate(command) if _PROGRAM.search(word)), len(command))
+
+
+def _fewer_processes(command: list[str], crew: _Crew) -> list[str]:
+    """Lower the command's numbers of workers and of ranks to what the CPUs can take."""
+    most = crew.workers if crew.host.workers else crew.processes
+    launched = bool(command) and command[0].rpartition("/")[2] in _LAUNCHERS
+    begin = program_at(command) if launched else 0
+    result = list(command)
+    for part, first, pattern in (
+        (command[:begin], 0, _RANK_OPTION),
+        (command[begin:], begin, _WORKER_OPTION),
+    ):
+        for option, number in _numbers_of(part, pattern):
+            result[first + option.at] = option.of(min(number, most))
     return result
