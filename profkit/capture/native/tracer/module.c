@@ -138,6 +138,10 @@ static PyObject *is_serving(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(not
 
 static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *change) { return PyBool_FromLong(sampler_start(change)); }
 
+static PyObject *follow_windows(PyObject *Py_UNUSED(module), PyObject *follow) {
+    return PyBool_FromLong(sampler_follow(follow));
+}
+
 static PyObject *stop_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     sampler_stop();
     Py_RETURN_NONE;
@@ -252,6 +256,9 @@ static PyMethodDef functions[] = {
     {"watch", watch, METH_O,
      "watch(change)\n--\n\nBegin a thread that calls change() when other than what is done now is wanted, see wants_samples(); and\n"
      "that samples after sample(True). Called by a function that another one has called. Returns whether stacks can be read."},
+    {"follow_windows", follow_windows, METH_O,
+     "follow_windows(follow)\n--\n\nBegin a thread, in place of the above, that calls follow() when windows may have changed, and again\n"
+     "after as many seconds as it returns; whether that is possible."},
     {"stop_watching", stop_watching, METH_NOARGS, "stop_watching()\n--\n\nEnd that thread, after what it has seen is in the tables."},
     {"pause_watching", pause_watching, METH_NOARGS, "pause_watching()\n--\n\nThe same before a fork."},
     {"watch_again", watch_again, METH_NOARGS,
