@@ -3,7 +3,6 @@
 #include "hook.h"
 
 #include "calls.h"
-#include "frames.h"
 #include "labels.h"
 #include "looks.h"
 #include "seldom.h"
@@ -351,7 +350,7 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     if (!table || table->top > table->stack)
         return table != NULL;
     waiting_start(table, own);
-    frames_begin(table, frame, own ? skip : 0);
+    calls_adopt_all(table, frame, own ? skip : 0);
     return true;
 }
 

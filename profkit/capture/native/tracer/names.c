@@ -131,10 +131,8 @@ static void add_string(struct text *text, PyObject *string) {
     PyErr_Clear();
 }
 
-static void add_attribute(struct text *text, PyObject *code, const char *attribute) {
-    PyObject *value = PyObject_GetAttrString(code, attribute);
-    if (!value)
-        PyErr_Clear(); /* no qualified name before 3.11 */
+static void add_attribute(struct text *text, PyObject *code, const char *name) {
+    PyObject *value = attribute(code, name); /* no qualified name before 3.11 */
     add_string(text, value && PyUnicode_Check(value) ? value : NULL);
     Py_XDECREF(value);
 }
@@ -158,9 +156,7 @@ static void describe(struct text *text, PyObject *label) {
     add_attribute(text, label, "co_filename");
     add_attribute(text, label, "co_name");
     add_attribute(text, label, "co_qualname");
-    PyObject *line = PyObject_GetAttrString(label, "co_firstlineno");
-    add_number(text, line ? PyLong_AsLong(line) : 0);
-    Py_XDECREF(line);
+    add_number(text, attribute_number(label, "co_firstlineno"));
     add_number(text, text->bytes[0] == '<' ? 0 : (int64_t)PyObject_Hash(label));
     PyErr_Clear();
 }
@@ -182,14 +178,6 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     return true;
 }
 
-static bool cannot_be_counted(PyObject *code) {
-    PyObject *value = PyObject_GetAttrString(code, "co_flags");
-    bool cannot = !value || (PyLong_AsLong(value) & NOT_COUNTED);
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return cannot;
-}
-
 static struct name *add_name(const struct text *text, uint64_t hash, PyObject *label) {
     struct name *name = make_room(&names) ? calloc(1, sizeof *name + text->used) : NULL;
     if (!name)
@@ -199,7 +187,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->link.hash = hash;
     name->id = ++last_name;
     name->passes_on = label_passes_on(label);
-    name->uncounted = PyUnicode_Check(label) || cannot_be_counted(label);
+    name->uncounted = PyUnicode_Check(label) || (attribute_number(label, "co_flags") & NOT_COUNTED);
     if (!PyUnicode_Check(label))
         rank_calls_meet(label);
     name->bytes = text->used;

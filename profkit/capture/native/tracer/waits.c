@@ -256,8 +256,7 @@ static int64_t collection_began; /* ticks; an interpreter runs one collection at
 static struct function *function_here(struct table *table) {
     if (table->top > table->stack)
         return table->top->function;
-    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
-    PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
+    PyObject *code = attribute((PyObject *)PyEval_GetFrame(), "f_code");
     const struct name *name = code ? names_known(code) : NULL;
     const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
     if (code && !edge) /* not met by any sample yet */
