@@ -227,7 +227,7 @@ static struct edge *edge_to(const struct function *caller, const struct name *na
     return edge;
 }
 
-struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name) {
+static struct edge *add_edge(struct table *table, struct function *caller, struct name *name) {
     if (!slots_reserve(&table->functions))
         return NULL;
     struct edge *known = edges_find(&table->functions, name);
@@ -250,6 +250,11 @@ struct edge *table_named_edge(struct table *table, struct function *caller, stru
     return edge;
 }
 
+struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name) {
+    struct edge *edge = edge_to(caller, name);
+    return edge ? edge : add_edge(table, caller, name);
+}
+
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self) {
     PyObject *type, *value, *traceback;
@@ -262,7 +267,7 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
         if (!kept || name->n_keys > 1)
             edge = edge_to(caller, name);
         if (!edge)
-            edge = table_named_edge(table, caller, name);
+            edge = add_edge(table, caller, name);
     }
     if (edge && kept) {
         edges_put(&caller->callees, key, edge);
@@ -277,9 +282,7 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
 
 struct edge *table_known_edge(struct table *table, struct function *caller, const void *key) {
     struct name *name = names_known(key);
-    struct edge *edge = name && slots_reserve(&caller->callees) ? edge_to(caller, name) : NULL;
-    if (name && !edge)
-        edge = table_named_edge(table, caller, name);
+    struct edge *edge = name ? table_named_edge(table, caller, name) : NULL;
     if (edge && slots_reserve(&caller->callees))
         edges_put(&caller->callees, key, edge);
     return edge;
@@ -312,6 +315,12 @@ bool table_grow_stack(struct table *table) {
     table->limit = stack + 2 * used;
     store_give(outgrown);
     return true;
+}
+
+struct function *table_function(const struct table *table, const void *key) {
+    const struct name *name = names_known(key);
+    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+    return edge ? edge->callee : NULL;
 }
 
 struct call *table_open_call(struct table *table, const void *key) {

@@ -172,7 +172,7 @@ void table_clear(struct table *table);
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self);
 
-/* The same by a function's name, if there is no edge to it. */
+/* The same by a function's name. */
 struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name);
 
 /* The same by the key of a known name, if no edge has the key; NULL also without such a name. */
@@ -184,6 +184,9 @@ struct edge *table_add_row(struct table *table, struct slots *rows, uint32_t con
 void *table_take(struct table *table, size_t size);
 
 bool table_grow_stack(struct table *table);
+
+/* Return the function of a known key that the thread has called, or NULL. */
+struct function *table_function(const struct table *table, const void *key);
 
 /* Return the innermost open call with this key, or NULL. */
 struct call *table_open_call(struct table *table, const void *key);

@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "fold.h"
 #include "layout.h"
-#include "names.h"
 #include "stacks.h"
 #include "store.h"
 #include "tables.h"
@@ -257,13 +256,14 @@ static struct function *function_here(struct table *table) {
     if (table->top > table->stack)
         return table->top->function;
     PyObject *code = attribute((PyObject *)PyEval_GetFrame(), "f_code");
-    const struct name *name = code ? names_known(code) : NULL;
-    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
-    if (code && !edge) /* not met by any sample yet */
-        edge = table_add_edge(table, table->base, code, code, NULL);
+    struct function *function = code ? table_function(table, code) : NULL;
+    if (code && !function) { /* not met by any sample yet */
+        const struct edge *edge = table_add_edge(table, table->base, code, code, NULL);
+        function = edge ? edge->callee : NULL;
+    }
     Py_XDECREF(code);
     PyErr_Clear();
-    return edge ? edge->callee : table->base;
+    return function ? function : table->base;
 }
 
 static PyObject *collects(PyObject *Py_UNUSED(self), PyObject *arguments) {
