@@ -28,7 +28,7 @@ _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.re
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 #: Longest wait for a record that is being written, in seconds.
 _LONGEST_WAIT = 2.0
@@ -166,8 +166,8 @@ class Session:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(self._look, first)
             self._share, self._samples_only = _overhead_asked()
-            mark = settings.costly_starts_mark(process_facts.boot_id(), process_facts.interpreter(), forked)
-            self._costly_starts = os.path.join(self._spool, mark)
+            mark = settings.COSTLY_FORKS_SUFFIX if forked else settings.COSTLY_STARTS_SUFFIX
+            self._costly_starts = process_facts.file_of_interpreter(self._spool, mark)
             self._native.limit(self._share)
             if not forked and not self._windowed:
                 self._native.watch_collections(gc.callbacks)
@@ -319,18 +319,13 @@ class Session:
 
     def _write_alone(self, state: str) -> float:
         begun = thread_time()
-        record = dict(self._identity)
-        record.update(process_facts.state(state != "snapshot", self._usage))
+        own = set() if self._tiers is None else self._tiers.threads()
+        record = process_facts.record(self._identity, state, self._usage, own, self._tracer)
         record["path"] = self._starting + record["path"]
         record["worker"] = record["worker"] or self._worker
         if self._machine is not None:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
-        record["state"] = state
-        own = self._own_threads()
-        record["agent_tids"] = sorted(own)
-        record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
-        record["tracer"] = self._tracer.kind
         if self._mapped and state != "snapshot":
             self._native.sync_tables()
         record["mapped"] = self._mapped
@@ -381,9 +376,6 @@ class Session:
             _os_close(fd)
         if state != "snapshot" or not self._over:  # else this snapshot was overtaken by the last record
             _os_replace(temporary, self._path + suffix)
-
-    def _own_threads(self) -> Set[int]:
-        return set() if self._tiers is None else self._tiers.threads()
 
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""

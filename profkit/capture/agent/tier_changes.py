@@ -64,7 +64,7 @@ class Tiers:
                     before=self._module.pause_watching, after_in_parent=self._module.watch_again
                 )
             if sampled:
-                self._module.want_samples(True)
+                self._module.want_samples()
         return self.watching
 
     def follow(self, follow: Callable[[], float]) -> bool:

@@ -294,10 +294,4 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-PyTypeObject *collector_class = NULL;
-
-PyObject *collector_type(void) {
-    PyObject *type = PyType_FromSpec(&spec);
-    collector_class = (PyTypeObject *)type;
-    return type;
-}
+PyObject *collector_type(void) { return PyType_FromSpec(&spec); }

@@ -14,7 +14,6 @@
 #include "sampler.h"
 #include "store.h"
 #include "tiers.h"
-#include "waiting.h"
 #include "waits.h"
 #include "windows.h"
 
@@ -167,11 +166,8 @@ static PyObject *watch_collections(PyObject *Py_UNUSED(module), PyObject *callba
     return PyBool_FromLong(waits_watch_collections(callbacks));
 }
 
-static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *on) {
-    int truth = PyObject_IsTrue(on);
-    if (truth < 0)
-        return NULL;
-    tiers_want(truth ? TIER_SAMPLED : TIER_EXACT);
+static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+    tiers_want(TIER_SAMPLED);
     Py_RETURN_NONE;
 }
 
@@ -267,7 +263,7 @@ static PyMethodDef functions[] = {
     {"watch_collections", watch_collections, METH_O,
      "watch_collections(callbacks)\n--\n\nSum up collections of the garbage collector by the function in which they come, by a function in "
      "its list of callbacks; whether that is possible."},
-    {"want_samples", want_samples, METH_O, "want_samples(on)\n--\n\nHave change() called for samples, or for all calls."},
+    {"want_samples", want_samples, METH_NOARGS, "want_samples()\n--\n\nHave change() called for samples."},
     {"wants_samples", wants_samples, METH_NOARGS,
      "wants_samples()\n--\n\nWhether samples are wanted, and not all calls traced."},
     {"sample", sample, METH_O,
@@ -301,13 +297,8 @@ PyMODINIT_FUNC MODULE_INIT(void) {
     PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED); /* otherwise the interpreter would enable the GIL */
 #endif
     PyObject *type = module ? collector_type() : NULL;
-    PyObject *gap = type ? PyLong_FromLong(LONG_GAP_NS) : NULL;
-    if (!gap || PyObject_SetAttrString(module, "Collector", type) < 0 ||
-        PyObject_SetAttrString(module, "LONG_GAP_NS", gap) < 0)
+    if (!type || PyObject_SetAttrString(module, "Collector", type) < 0 || windows_add_to(module) < 0)
         Py_CLEAR(module);
-    if (module && windows_add_to(module) < 0)
-        Py_CLEAR(module);
-    Py_XDECREF(gap);
     Py_XDECREF(type);
     return module;
 }
