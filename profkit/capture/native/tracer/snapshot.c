@@ -156,9 +156,8 @@ static void free_snapshot(struct snapshot *snapshot) {
     free(snapshot->contexts);
 }
 
-/* Copy a table; false without memory. */
-static bool take(struct snapshot *copy, struct table *table, bool own_thread) {
-    bool ended = table_ended(table);
+/* Copy a table, which may be the calling thread's; false without memory. */
+static bool take(struct snapshot *copy, struct table *table, bool own_thread, bool ended) {
     copy->functions = calloc(table->n_functions + 1, sizeof *copy->functions);
     copy->edges = calloc(table->n_edges + 1, sizeof *copy->edges);
     copy->open = calloc((size_t)(table->top - table->stack) + 1, sizeof *copy->open);
@@ -278,7 +277,7 @@ PyObject *snapshot_of(struct table *const *tables, size_t n) {
     if (!snapshots)
         return PyErr_NoMemory();
     for (size_t i = 0; i < n && taken; i++)
-        taken = take(&snapshots[i], tables[i], tables[i]->native == own);
+        taken = take(&snapshots[i], tables[i], tables[i]->native == own, table_ended(tables[i]));
     if (taken)
         list = PyList_New(0);
     else
