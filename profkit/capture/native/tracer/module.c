@@ -60,6 +60,19 @@ static int refuse_other_version(void) {
     return 0;
 }
 
+/* Functions of Python without arguments and result. */
+#define DOES(name, what)                                                                     \
+    static PyObject *name(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {       \
+        what;                                                                                \
+        Py_RETURN_NONE;                                                                      \
+    }
+
+DOES(stop_watching, sampler_stop())
+DOES(pause_watching, sampler_pause())
+DOES(watch_again, sampler_resume())
+DOES(want_samples, tiers_want(TIER_SAMPLED))
+DOES(sync_tables, store_sync())
+
 static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
     PyObject *bytes = NULL;
     if (!PyUnicode_FSConverter(path, &bytes))
@@ -141,21 +154,6 @@ static PyObject *follow_windows(PyObject *Py_UNUSED(module), PyObject *follow) {
     return PyBool_FromLong(sampler_follow(follow));
 }
 
-static PyObject *stop_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    sampler_stop();
-    Py_RETURN_NONE;
-}
-
-static PyObject *pause_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    sampler_pause();
-    Py_RETURN_NONE;
-}
-
-static PyObject *watch_again(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    sampler_resume();
-    Py_RETURN_NONE;
-}
-
 static PyObject *watching_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     pid_t numbers[2];
     sampler_threads(numbers);
@@ -164,11 +162,6 @@ static PyObject *watching_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 
 static PyObject *watch_collections(PyObject *Py_UNUSED(module), PyObject *callbacks) {
     return PyBool_FromLong(waits_watch_collections(callbacks));
-}
-
-static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    tiers_want(TIER_SAMPLED);
-    Py_RETURN_NONE;
 }
 
 static PyObject *wants_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
@@ -209,11 +202,6 @@ static PyObject *usage(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)
         return PyErr_SetFromErrno(PyExc_OSError);
     return Py_BuildValue("(dllll)", seconds_of(used.ru_utime) + seconds_of(used.ru_stime), used.ru_nvcsw, used.ru_nivcsw,
                          used.ru_maxrss, used.ru_minflt);
-}
-
-static PyObject *sync_tables(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    store_sync();
-    Py_RETURN_NONE;
 }
 
 static PyMethodDef functions[] = {

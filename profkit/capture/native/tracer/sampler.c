@@ -106,11 +106,7 @@ static uint64_t next_random(void) {
 
 static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() % (uint64_t)(mean | 1)); }
 
-static int64_t own_cpu_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
+static int64_t own_cpu_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 static void ring(bool stop) {
     pthread_mutex_lock(&lock);
