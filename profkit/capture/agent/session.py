@@ -1,8 +1,8 @@
 """Run the agent of one target process, from its first instruction to its last.
 
 Facts are in a record, replaced by renaming: at the start, at the end, and ever less often in between.
-Functions are in a mapped file, complete however the process ends, or else in each record. `atexit` and
-wrappers of `os._exit` (which multiprocessing's children call) and of the exec functions see the end.
+Functions are in a mapped file, complete however the process ends. `atexit` and wrappers of `os._exit` (which
+multiprocessing's children call) and of the exec functions see the end.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ class Session:
         self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # import path entries that Python is about to add
         self._worker = ""  # multiprocessing's name of this process, if it forked it
-        self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
         self._pools: Any = None  # until a library is loaded that may have one
         self._reserve, self._memory = Reserve(), Reserve()
         self._identity: Dict[str, Any] = {}
@@ -232,12 +231,7 @@ class Session:
         """Have the tracer's thread follow the windows; forks end it."""
         if self._tiers is None or self._over or not (self._begun and self._windowed):
             return
-        if not self._stopped_for_forks:
-            self._stopped_for_forks = True
-            os.register_at_fork(
-                before=self._native.pause_watching, after_in_parent=self._after_fork_in_parent
-            )
-        if not self._tiers.follow(self._heard):
+        if not self._tiers.follow(self._heard, self._after_fork_in_parent):
             self._notes["windows_missed"] = True
 
     def _heard(self) -> float:

@@ -74,10 +74,10 @@ SAMPLED_SUFFIX = ".sampled"
 #: file system, which may block a process.
 LOCAL_SUFFIX = ".local"
 
-#: Suffix of the file with the tracer's event costs of one interpreter on a machine, see `native.take_out_costs`.
+#: Suffix of the file with the tracer's event costs on a machine, see `native.take_out_costs`.
 COSTS_SUFFIX = ".costs"
-#: Suffix of the mark that a process of one interpreter, sampled at start-up, leaves for later ones; and the same
-#: in forked children.
+#: Suffixes of the mark that a process of one interpreter, sampled at start-up, leaves for later ones, and of that of
+#: a forked child.
 COSTLY_STARTS_SUFFIX = ".costly-starts"
 COSTLY_FORKS_SUFFIX = "-forked" + COSTLY_STARTS_SUFFIX
 

@@ -56,21 +56,24 @@ class Tiers:
 
     def watch(self, sampled: bool) -> bool:
         """Follow the tracer, sampling at once if `sampled`; return whether stacks can be read."""
-        self.watching = bool(self._module.watch(self._change))
-        if self.watching:
-            if not _stopped_for_forks and hasattr(os, "register_at_fork"):
-                _stopped_for_forks.append(True)
-                os.register_at_fork(
-                    before=self._module.pause_watching, after_in_parent=self._module.watch_again
-                )
-            if sampled:
-                self._module.want_samples()
+        self._has_begun(self._module.watch(self._change), self._module.watch_again)
+        if self.watching and sampled:
+            self._module.want_samples()
         return self.watching
 
-    def follow(self, follow: Callable[[], float]) -> bool:
-        """Have `follow` called when windows may have changed, and as it says; return whether it will be."""
-        self.watching = bool(self._module.follow_windows(follow))
+    def follow(self, follow: Callable[[], float], again: Callable[[], None]) -> bool:
+        """Have `follow` called when windows may have changed, and as it says; return whether it will be.
+
+        `again` is called in the parent after a fork.
+        """
+        self._has_begun(self._module.follow_windows(follow), again)
         return self.watching
+
+    def _has_begun(self, began: bool, again: Callable[[], None]) -> None:
+        self.watching = bool(began)
+        if self.watching and not _stopped_for_forks:
+            _stopped_for_forks.append(True)
+            os.register_at_fork(before=self._module.pause_watching, after_in_parent=again)
 
     def _change(self) -> None:
         """Trace all calls from now on, or none; called by the tracer's thread."""

@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Allocate `bytes` at the end of a file to be mapped, false with errno: a store into a hole would be a SIGBUS when the disk
- * is full. */
+/* Allocate `bytes` at the end of a file to be mapped: a store into a hole would be a SIGBUS when the disk is full. False
+ * with errno if impossible. */
 static inline bool reserve(int fd, uint64_t offset, size_t bytes) {
     struct rlimit most;
     /* Writing past this limit would send SIGXFSZ to the target. */

@@ -201,7 +201,8 @@ static struct name *find_or_add(PyObject *label) {
     describe(&text, label);
     uint64_t hash = hash_of(text.bytes, text.used);
     struct name *name = (struct name *)first_of(&names, hash);
-    while (name && !(name->link.hash == hash && name->bytes == text.used && memcmp(name->text, text.bytes, text.used) == 0))
+    while (name && !(name->link.hash == hash && name->bytes == text.used &&
+                     memcmp(name->text, text.bytes, text.used) == 0))
         name = (struct name *)name->link.next;
     return name ? name : add_name(&text, hash, label);
 }

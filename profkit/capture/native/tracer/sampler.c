@@ -396,8 +396,8 @@ typedef void (*enter_function)(PyThreadState *state);
 /* From Python 3.12 on the target's tools see the events of all threads: have none here. */
 static void stay_unseen(void) {
 #ifdef PROFKIT_ABI3
-    enter_function enter = (enter_function)dlsym(RTLD_DEFAULT, "PyThreadState_EnterTracing"); /* not in the limited API */
-    if (enter)
+    enter_function enter = (enter_function)dlsym(RTLD_DEFAULT, "PyThreadState_EnterTracing");
+    if (enter) /* it is not in the limited API */
         enter(mine);
 #endif
 }

@@ -26,8 +26,9 @@ struct saved {
 /* Do something with the sums of an entry; false without memory. */
 typedef bool (*sums_function)(char *sums, size_t bytes, struct memory *memory);
 
-/* Fields of an entry that follow each other. */
-#define SUMS(entry, first, last) (char *)&(entry)->first, (size_t)((char *)(&(entry)->last + 1) - (char *)&(entry)->first)
+/* Fields of an entry that follow each other: where they begin, and their bytes. */
+#define SUMS(entry, first, last)                                                                                      \
+    (char *)&(entry)->first, (size_t)((char *)(&(entry)->last + 1) - (char *)&(entry)->first)
 
 static bool each_edge(struct edge *edge, sums_function function, struct memory *memory) {
     bool done = true;
@@ -43,7 +44,8 @@ static bool each_entry(struct table *table, sums_function function, struct memor
                each_edge(caller->first_callee, function, memory);
     for (struct path *path = table->paths.first; path && done; path = path->next)
         done = function(SUMS(path, calls, blocked), memory);
-    for (struct context *context = table->ranges ? table->ranges->first : NULL; context && done; context = context->next)
+    struct context *context = table->ranges ? table->ranges->first : NULL;
+    for (; context && done; context = context->next)
         done = function(SUMS(context, count, count), memory) && each_edge(context->first_row, function, memory);
     return done;
 }
