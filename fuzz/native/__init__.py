@@ -39,7 +39,6 @@ def environment(name: str) -> dict[str, str]:
 _INSIDE = ("booking.c", "kernel.c", "ranges.c", "snapshot.c")
 _LEFT_OUT = (
     "collector.c",
-    "frames.c",
     "hook_monitoring.c",
     "hook_none.c",
     "hook_profile.c",

@@ -298,16 +298,16 @@ static void check_ranges(const struct snapshot *taken, const struct table *table
 
 static void check_table(struct table *table, const struct model *model, bool own, bool ended)
 {
-    struct snapshot *taken = snapshot_take(table, own, ended);
-    MUST(taken != NULL && taken->lost == 0);
-    check_rows(taken, table, model);
-    check_ranges(taken, table, model);
+    struct snapshot taken = {0};
+    MUST(take(&taken, table, own, ended) && taken.lost == 0);
+    check_rows(&taken, table, model);
+    check_ranges(&taken, table, model);
     check_samples(table, model);
-    MUST(taken->n_open == (ended ? 0 : (size_t)model->depth));
-    for (size_t i = 0; i < taken->n_open; i++)
-        MUST(number_of(taken->open[i].label, table) == model->stack[i]);
-    PyObject *tuple = snapshot_as_tuple(taken, clock_seconds_per_tick());
-    snapshot_free(taken);
+    MUST(taken.n_open == (ended ? 0 : (size_t)model->depth));
+    for (size_t i = 0; i < taken.n_open; i++)
+        MUST(number_of(taken.open[i].label, table) == model->stack[i]);
+    PyObject *tuple = as_tuple(&taken, clock_seconds_per_tick());
+    free_snapshot(&taken);
     MUST(tuple != NULL && !PyErr_Occurred());
     Py_DECREF(tuple);
 }

@@ -156,16 +156,12 @@ class _Attached:
         atexit.unregister(self._end)
 
     def _write(self, state: str) -> None:
-        record: Dict[str, Any] = dict(self._identity)
-        now = process_facts.state(state != "snapshot", self._module.usage)
-        subtract(now, self._before)
-        record.update(now)
-        record["worker"] = record["worker"] or self._worker
-        record["state"] = state
         own = self._tiers.threads()
-        record["agent_tids"] = sorted(own | {_thread.get_native_id()} if state == "detached" else own)
-        record["tasks"] = [task for task in record["tasks"] if task[0] not in record["agent_tids"]]
-        record["tracer"] = self._tracer.kind
+        if state == "detached":
+            own.add(_thread.get_native_id())
+        record = process_facts.record(self._identity, state, self._module.usage, own, self._tracer)
+        subtract(record, self._before)
+        record["worker"] = record["worker"] or self._worker
         record["mapped"] = True
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
         # Without `_ctypes`, which a reading would load, and so keep a file open, there are no sizes.

@@ -80,14 +80,9 @@ class Recording:
             return None
         _active.remove(self)
         self._leave()
-        record = dict(self._identity)
-        state = process_facts.state(True, self._usage)
-        state["perf"] = end
-        subtract(state, self._begin)
-        record.update(state)
-        record["state"] = "exited"
-        record["agent_tids"] = []
-        record["tracer"] = self._tracer.kind
+        record = process_facts.record(self._identity, "exited", self._usage, set(), self._tracer)
+        record["perf"] = end
+        subtract(record, self._begin)
         record["pools"] = Pools().read(True)
         record["notes"] = {"displaced": True} if displaced else {}
         if self._tracer.kind != "native":

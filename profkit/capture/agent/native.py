@@ -81,7 +81,7 @@ def take_out_costs(module: Any, spool: str = "") -> None:
 
 
 def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
-    path = os.path.join(spool, settings.costs_file(process_facts.boot_id(), process_facts.interpreter()))
+    path = process_facts.file_of_interpreter(spool, settings.COSTS_SUFFIX)
     build = " ".join(sys.version.split())  # builds of one version may differ in cost
     known = _read_costs(path, build)
     if known is not None:

@@ -12,7 +12,9 @@ from . import settings
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+
+    from .tracer import Tracer
 
 
 _boot_id: List[str] = []
@@ -48,9 +50,10 @@ def boot_id() -> str:
     return _boot_id[0]
 
 
-def interpreter() -> str:
-    """Return an id of the interpreter's version."""
-    return "%s-%x" % (sys.implementation.cache_tag, sys.hexversion)
+def file_of_interpreter(spool: str, suffix: str) -> str:
+    """Return the path of a file of the spool for processes of this interpreter's version on this machine."""
+    name = boot_id() or "unknown", sys.implementation.cache_tag, sys.hexversion, suffix
+    return os.path.join(spool, "%s-%s-%x%s" % name)
 
 
 def usage_of(tracer: Any) -> Callable[[], Tuple[Any, ...]]:
@@ -106,6 +109,19 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
         record["peak_memory_bytes"], record["page_faults"] = used[3] * 1024, used[4]
     record["read_bytes"] = _bytes_read()
     return record
+
+
+def record(
+    identity: Dict[str, Any], word: str, usage: Callable[[], Tuple[Any, ...]], own: Set[int], tracer: Tracer
+) -> Dict[str, Any]:
+    """Return what every record in the state `word` has; `own` are the numbers of the agent's threads."""
+    made = dict(identity)
+    made.update(state(word != "snapshot", usage))
+    made["state"] = word
+    made["agent_tids"] = sorted(own)
+    made["tasks"] = [task for task in made["tasks"] if task[0] not in own]
+    made["tracer"] = tracer.kind
+    return made
 
 
 def script_directory() -> List[str]:

@@ -1,8 +1,8 @@
 """Run the agent of one target process, from its first instruction to its last.
 
 Facts are in a record, replaced by renaming: at the start, at the end, and ever less often in between.
-Functions are in a mapped file, complete however the process ends, or else in each record. `atexit` and
-wrappers of `os._exit` (which multiprocessing's children call) and of the exec functions see the end.
+Functions are in a mapped file, complete however the process ends. `atexit` and wrappers of `os._exit` (which
+multiprocessing's children call) and of the exec functions see the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from time import time as wall_time
 from . import later, native, own_function, process_facts, record_file, settings, windows
 from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
-from .tier_changes import Tiers
+from .tier_changes import Tiers, at_next_instruction
 from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer
 
 # Bound now, like the clocks above: the target may replace what `os` holds, and count the calls.
@@ -28,7 +28,7 @@ _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.re
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 #: Longest wait for a record that is being written, in seconds.
 _LONGEST_WAIT = 2.0
@@ -80,12 +80,6 @@ class Session:
         self._main_ident = _thread.get_ident()
         self._starting: List[str] = []  # import path entries that Python is about to add
         self._worker = ""  # multiprocessing's name of this process, if it forked it
-        self._ticker: Any = None  # only to follow windows
-        if asked:
-            from .ticker import Ticker
-
-            self._ticker = Ticker(self._watch, self._native)
-        self._stopped_for_forks = False  # registered only if needed, since hooks make forks slower
         self._pools: Any = None  # until a library is loaded that may have one
         self._reserve, self._memory = Reserve(), Reserve()
         self._identity: Dict[str, Any] = {}
@@ -171,8 +165,8 @@ class Session:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(self._look, first)
             self._share, self._samples_only = _overhead_asked()
-            mark = settings.costly_starts_mark(process_facts.boot_id(), process_facts.interpreter(), forked)
-            self._costly_starts = os.path.join(self._spool, mark)
+            mark = settings.COSTLY_FORKS_SUFFIX if forked else settings.COSTLY_STARTS_SUFFIX
+            self._costly_starts = process_facts.file_of_interpreter(self._spool, mark)
             self._native.limit(self._share)
             if not forked and not self._windowed:
                 self._native.watch_collections(gc.callbacks)
@@ -183,14 +177,6 @@ class Session:
                 self._may_change_tier,
                 self._costly_starts,
             )
-        if self._ticks():
-            if not self._stopped_for_forks and hasattr(os, "register_at_fork"):
-                self._stopped_for_forks = True
-                os.register_at_fork(before=self._ticker.stop, after_in_parent=self._after_fork_in_parent)
-            self._ticker.start()
-
-    def _ticks(self) -> bool:
-        return self._profiled and self._windowed
 
     def _can_follow(self) -> bool:
         possible = self._mapped and self._windows.possible and not FREE_THREADED
@@ -219,7 +205,9 @@ class Session:
             if self._phase != windows.OFF:
                 self._tracer.start()
             self._begun = True
-            if self._samples_only or not self._identity["forked"]:
+            if self._windowed:
+                self._watch_windows()
+            elif self._samples_only or not self._identity["forked"]:
                 self._watch_tiers()
 
     # Tiers
@@ -239,8 +227,18 @@ class Session:
 
     # Windows
 
-    def _watch(self) -> float:
+    def _watch_windows(self) -> None:
+        """Have the tracer's thread follow the windows; forks end it."""
+        if self._tiers is None or self._over or not (self._begun and self._windowed):
+            return
+        if not self._tiers.follow(self._heard, self._after_fork_in_parent):
+            self._notes["windows_missed"] = True
+
+    def _heard(self) -> float:
         """Follow the windows; return the seconds until the clock changes them."""
+        return _without_collections(self._follow_windows)
+
+    def _follow_windows(self) -> float:
         self._windows.heard()
         self._follow()
         return self._windows.until()
@@ -258,7 +256,7 @@ class Session:
                     self._look()
                 elif not self._own_profilers:
                     threads = native.threads_to_trace(self._main_ident)
-                    if _thread.get_native_id() not in self._ticker.tids:
+                    if _thread.get_native_id() not in self._native.watching_threads():
                         threads[_thread.get_ident()] = _thread.get_native_id()
                     self._tracer.open(threads, self._phase == windows.WARM, before == windows.WARM)
             except Exception as error:
@@ -315,20 +313,13 @@ class Session:
 
     def _write_alone(self, state: str) -> float:
         begun = thread_time()
-        record = dict(self._identity)
-        record.update(process_facts.state(state != "snapshot", self._usage))
+        own = set() if self._tiers is None else self._tiers.threads()
+        record = process_facts.record(self._identity, state, self._usage, own, self._tracer)
         record["path"] = self._starting + record["path"]
         record["worker"] = record["worker"] or self._worker
         if self._machine is not None:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
-        record["state"] = state
-        if self._ticker is not None and self._ticker.failed:
-            self._notes["windows_missed"] = True
-        own = self._own_threads()
-        record["agent_tids"] = sorted(own)
-        record["tasks"] = [task for task in record["tasks"] if task[0] not in own]
-        record["tracer"] = self._tracer.kind
         if self._mapped and state != "snapshot":
             self._native.sync_tables()
         record["mapped"] = self._mapped
@@ -380,10 +371,6 @@ class Session:
         if state != "snapshot" or not self._over:  # else this snapshot was overtaken by the last record
             _os_replace(temporary, self._path + suffix)
 
-    def _own_threads(self) -> Set[int]:
-        own = set() if self._tiers is None else self._tiers.threads()
-        return own if self._ticker is None else own | self._ticker.tids
-
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""
         if self._over:
@@ -399,7 +386,7 @@ class Session:
             # Whatever the target has broken, the last record is written.
             look = self._note_displacement
             steps = [self._stop_watching, self._windows.leave, look, self._tracer.finish, look]
-            for step in steps if self._ticker is None else [*steps, self._ticker.stop]:
+            for step in steps:
                 try:
                     step()
                 except Exception as error:
@@ -428,8 +415,10 @@ class Session:
     # Forks
 
     def _after_fork_in_parent(self) -> None:
-        if not self._over and self._ticks():
-            self._ticker.start_after(sys._getframe().f_back)
+        """Follow windows again once `os.fork`, which warns of threads, has returned."""
+        self._native.watch_again()
+        if not self._over:
+            at_next_instruction(sys._getframe().f_back, self._watch_windows)
 
     def _after_fork_in_child(self) -> None:
         """Await the first call: many children exec or exit at once, and so cost next to nothing."""
@@ -457,8 +446,6 @@ class Session:
             else:
                 inherited.finish()
             self._inherited = inherited  # freeing the parent's entries here would only take time
-            if self._ticker is not None:
-                self._ticker.forget()
             if self._pools is not None:
                 self._pools.forget()
             self._reserve.close()
@@ -490,8 +477,7 @@ class Session:
                     if self._awaits_call:
                         self._begin_in_child()
                     self._over = False
-                    if self._ticks():
-                        self._ticker.start()
+                    self._watch_windows()
                     self._watch_tiers()
                     self._write_first()  # the record says that the process has ended
                     self._trace_again()
@@ -616,14 +602,14 @@ def _overhead_asked() -> Tuple[float, bool]:
     return (share if 0.0 < share < 1.0 else 0.0), False
 
 
-def _without_collections(call: Callable[[str], float], argument: str) -> float:
-    """Call our function in a thread of the target without triggering a collection."""
+def _without_collections(call: Callable[..., float], *arguments: str) -> float:
+    """Call our function, with no collection that would run finalisers of the target in it."""
     if not hasattr(gc, "set_threshold"):
-        return call(argument)
+        return call(*arguments)
     before = gc.get_threshold()
     gc.set_threshold(*settings.NEVER_COLLECT)
     try:
-        return call(argument)
+        return call(*arguments)
     finally:
         if gc.get_threshold() == settings.NEVER_COLLECT:
             gc.set_threshold(*before)

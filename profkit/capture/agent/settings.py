@@ -76,8 +76,10 @@ LOCAL_SUFFIX = ".local"
 
 #: Suffix of the file with the tracer's event costs on a machine, see `native.take_out_costs`.
 COSTS_SUFFIX = ".costs"
-#: Suffix of the mark that processes of one interpreter use up their budget at start-up.
+#: Suffixes of the mark that a process of one interpreter, sampled at start-up, leaves for later ones, and of that of
+#: a forked child.
 COSTLY_STARTS_SUFFIX = ".costly-starts"
+COSTLY_FORKS_SUFFIX = "-forked" + COSTLY_STARTS_SUFFIX
 
 #: Default seconds between two snapshots of a process.
 USUAL_INTERVAL = 1.5
@@ -169,22 +171,6 @@ def window_name(name: str) -> str:
     """Return the kept part of a window's name."""
     data = name.replace("\0", "").encode("utf-8", "replace")[:_WINDOW_NAME_BYTES]
     return data.decode("utf-8", "ignore")
-
-
-def windows_file(boot_id: str) -> str:
-    """Return the name of the file with a machine's windows."""
-    return (boot_id or "unknown") + WINDOWS_SUFFIX
-
-
-def costs_file(boot_id: str, interpreter: str) -> str:
-    """Return the name of the file with event costs of one interpreter on a machine."""
-    return "%s-%s%s" % (boot_id or "unknown", interpreter, COSTS_SUFFIX)
-
-
-def costly_starts_mark(boot_id: str, interpreter: str, forked: bool) -> str:
-    """Return the name of the mark that a process sampled at start-up leaves for later processes."""
-    kind = "-forked" if forked else ""
-    return "%s-%s%s%s" % (boot_id or "unknown", interpreter, kind, COSTLY_STARTS_SUFFIX)
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:

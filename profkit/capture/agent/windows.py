@@ -53,8 +53,8 @@ class Windows:
     def possible(self) -> bool:
         """Whether this process can follow windows, for which it maps their page."""
         if not self._mapped and self._native is not None:
-            path = os.path.join(self._spool, settings.windows_file(process_facts.boot_id()))
-            self._mapped = bool(self._native.windows_map(path))
+            name = (process_facts.boot_id() or "unknown") + settings.WINDOWS_SUFFIX
+            self._mapped = bool(self._native.windows_map(os.path.join(self._spool, name)))
         return self._mapped
 
     def begin(self) -> None:

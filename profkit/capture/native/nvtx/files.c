@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "collector.h"
+#include "reserve.h"
 
 /* Bytes of events per process, unless PROFKIT_NVTX_BYTES is set: 33 million events. */
 #define DEFAULT_LIMIT (1ull << 30)
@@ -47,27 +47,6 @@ bool files_configure(void)
     const char *limit = getenv("PROFKIT_NVTX_BYTES");
     if (limit != NULL && limit[0] >= '0' && limit[0] <= '9')
         limit_bytes = strtoull(limit, NULL, 10);
-    return true;
-}
-
-/* Allocate `bytes` at the end of a file: a store into a hole would be a SIGBUS when the disk is full. */
-static bool reserve(int fd, uint64_t offset, size_t bytes)
-{
-    struct rlimit most;
-    /* Writing past this limit would send SIGXFSZ to the target. */
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && offset + bytes > most.rlim_cur)
-        return false;
-    int error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-    if (error != EOPNOTSUPP && error != EINVAL)
-        return error == 0;
-    static const char zeros[4096];
-    for (size_t done = 0; done < bytes;) {
-        size_t part = bytes - done < sizeof zeros ? bytes - done : sizeof zeros;
-        ssize_t wrote = pwrite(fd, zeros, part, (off_t)(offset + done));
-        if (wrote <= 0)
-            return false;
-        done += (size_t)wrote;
-    }
     return true;
 }
 

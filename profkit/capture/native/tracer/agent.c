@@ -77,12 +77,11 @@ static int raise_instead(PyObject *type, PyObject *value, PyObject *traceback) {
 void agent_await_call(PyObject *begin) { exchange(&begin_function, begin); }
 
 static bool is_own(PyObject *code) {
-    PyObject *file = PyObject_GetAttrString(code, "co_filename");
+    PyObject *file = attribute(code, "co_filename");
     Py_ssize_t size;
-    const char *text = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8AndSize(file, &size) : NULL;
+    const char *text = text_of(file, &size);
     bool own = text && store_is_own(text, (size_t)size);
     Py_XDECREF(file);
-    PyErr_Clear();
     return own;
 }
 

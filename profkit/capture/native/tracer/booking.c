@@ -35,10 +35,9 @@ static struct table *table_of(struct seen_thread *seen, bool may_make) {
 static struct function *innermost_known(const struct table *table, const struct charge *charge) {
     for (uint32_t i = 0; i < charge->n + (charge->leaf != NULL); i++) {
         const void *key = charge->leaf && i == 0 ? charge->leaf : (const void *)charge->codes[i - (charge->leaf != NULL)];
-        const struct name *name = names_known(key);
-        const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
-        if (edge)
-            return edge->callee;
+        struct function *function = table_function(table, key);
+        if (function)
+            return function;
     }
     return table->base;
 }
@@ -103,14 +102,13 @@ static struct function *book_time(struct table *table, const struct charge *char
 
 static void book_lines(struct table *table, struct function *function, const struct charge *charge) {
     PyObject *code = charge->n ? (PyObject *)charge->codes[0] : NULL;
-    const struct name *name = code ? names_known(code) : NULL; /* keeps the code alive */
-    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
-    if (!edge || !(edge->callee == function || charge->leaf) || function == table->base)
+    const struct function *within = code ? table_function(table, code) : NULL; /* whose name keeps the code alive */
+    if (!within || !(within == function || charge->leaf) || function == table->base)
         return;
     for (const struct spot *spot = charge->spots; spot; spot = spot->next) {
         int line = spot->ns > 0 ? lines_at(code, lines_byte(spot->instruction)) : -1;
         if (line > 0)
-            lines_add(table, function, edge->callee->number, (uint32_t)line, spot->ns, spot->n);
+            lines_add(table, function, within->number, (uint32_t)line, spot->ns, spot->n);
     }
 }
 

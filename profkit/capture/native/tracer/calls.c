@@ -1,5 +1,7 @@
 #include "calls.h"
 
+#include <stdlib.h>
+
 static void close_down_to(struct table *table, const struct call *found) {
     int64_t now = clock_ticks();
     if (now - table->last > table->long_gap || now > table->due)
@@ -47,7 +49,8 @@ int calls_due(struct table *table) {
     return now > agent_due ? agent_remind(table) : 0;
 }
 
-void calls_adopt(struct table *table, PyObject *code, int64_t now) {
+/* Record a call of `code` that began unseen at `now` inside the innermost open call. */
+static void adopt(struct table *table, PyObject *code, int64_t now) {
     struct function *caller = table->top->function;
     struct edge *edge = edges_find(&caller->callees, code);
     if (!edge)
@@ -78,4 +81,45 @@ void calls_adopt(struct table *table, PyObject *code, int64_t now) {
     edge->callee->open++;
     edge->open++;
     table->top = call;
+}
+
+/* Collect the code of a frame and its callers, innermost first, as new references; return the count. */
+static size_t codes_of(PyObject *frame, PyObject ***found) {
+    size_t n = 0, room = 0;
+    PyObject **codes = NULL;
+    Py_XINCREF(frame);
+    while (frame && frame != Py_None) {
+        if (n == room) {
+            size_t more = room ? 2 * room : 64;
+            PyObject **grown = realloc(codes, more * sizeof *grown);
+            if (!grown)
+                break;
+            codes = grown;
+            room = more;
+        }
+        PyObject *code = attribute(frame, "f_code");
+        if (code)
+            codes[n++] = code;
+        PyObject *around = attribute(frame, "f_back");
+        Py_DECREF(frame);
+        frame = around;
+    }
+    Py_XDECREF(frame);
+    *found = codes;
+    return n;
+}
+
+void calls_adopt_all(struct table *table, PyObject *frame, size_t skip) {
+    PyObject *type, *value, *traceback, **codes;
+    PyErr_Fetch(&type, &value, &traceback);
+    size_t n = codes_of(frame, &codes);
+    int64_t now = clock_ticks();
+    for (size_t i = n; i-- > 0;) {
+        if (i >= skip)
+            adopt(table, codes[i], now);
+        Py_DECREF(codes[i]);
+    }
+    table->last = now;
+    free(codes);
+    PyErr_Restore(type, value, traceback);
 }

@@ -23,8 +23,9 @@ void calls_close_all(struct table *table, bool own_thread);
 /* The same for a thread that was not traced since its last event: later time belongs to no call. */
 void calls_abandon_all(struct table *table);
 
-/* Record a call of `code` that began unseen at `now` inside the innermost open call. */
-void calls_adopt(struct table *table, PyObject *code, int64_t now);
+/* Record the calls in progress of a frame (or NULL) and its callers, except the `skip` innermost, as if they began
+ * now, in a table without open calls. Runs no Python code, so the thread stays where it is. */
+void calls_adopt_all(struct table *table, PyObject *frame, size_t skip);
 
 /* Do what is due: call the agent, or check the budget. Return as agent_remind(). */
 int calls_due(struct table *table);

@@ -19,11 +19,13 @@ void clock_start(void);
 /* Measure the counter's rate once, before anything is traced; waits until 0.2 ms after clock_start(). */
 void clock_calibrate(void);
 
-static inline int64_t clock_monotonic_ns(void) {
+static inline int64_t clock_ns(clockid_t clock) {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+static inline int64_t clock_monotonic_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 static inline int64_t clock_ticks(void) {
 #ifdef __x86_64__

@@ -137,24 +137,21 @@ static PyObject *collector_enable(PyObject *self, PyObject *Py_UNUSED(nothing)) 
     Py_RETURN_NONE;
 }
 
-static PyObject *collector_disable(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    struct collector *collector = (struct collector *)self;
+static PyObject *stop(struct collector *collector, int (*hook)(struct collector *collector)) {
     if (collector->enabled) {
-        if (hook_disable(collector) < 0)
+        if (hook(collector) < 0)
             return NULL;
         collector->enabled = false;
     }
     Py_RETURN_NONE;
 }
 
+static PyObject *collector_disable(PyObject *self, PyObject *Py_UNUSED(nothing)) {
+    return stop((struct collector *)self, hook_disable);
+}
+
 static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    struct collector *collector = (struct collector *)self;
-    if (collector->enabled) {
-        if (hook_detach(collector) < 0)
-            return NULL;
-        collector->enabled = false;
-    }
-    Py_RETURN_NONE;
+    return stop((struct collector *)self, hook_detach);
 }
 
 static void forget_warmup(struct collector *collector) {
@@ -212,14 +209,8 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
 }
 
 static PyObject *collector_suspend(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    struct collector *collector = (struct collector *)self;
     ranges_pause(true);
-    if (collector->enabled) {
-        if (hook_suspend(collector) < 0)
-            return NULL;
-        collector->enabled = false;
-    }
-    Py_RETURN_NONE;
+    return stop((struct collector *)self, hook_suspend);
 }
 
 static PyObject *collector_follow_others(PyObject *self, PyObject *on) {
@@ -241,44 +232,10 @@ static PyObject *collector_ended(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     return PyBool_FromLong(collector->n_tables && table_ended(collector->tables[0]));
 }
 
-static void free_snapshots(struct snapshot **snapshots, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        snapshot_free(snapshots[i]);
-    free(snapshots);
-}
-
-static PyObject *as_list(struct snapshot **snapshots, size_t n) {
-    double tick = clock_seconds_per_tick();
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < n; i++) {
-        PyObject *thread = snapshot_as_tuple(snapshots[i], tick);
-        if (!thread || PyList_Append(list, thread) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(thread);
-    }
-    return list;
-}
-
 static PyObject *collector_getstats(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     struct collector *collector = (struct collector *)self;
     hook_look(collector);
-    pid_t own = kernel_thread_id();
-    size_t n = collector->n_tables;
-    struct snapshot **snapshots = calloc(n + 1, sizeof *snapshots);
-    for (size_t i = 0; snapshots && i < n; i++) {
-        struct table *table = collector->tables[i];
-        bool ended = table_ended(table);
-        snapshots[i] = snapshot_take(table, !ended && table->native == own, ended);
-        if (!snapshots[i]) {
-            free_snapshots(snapshots, i);
-            snapshots = NULL;
-        }
-    }
-    if (!snapshots)
-        return PyErr_NoMemory();
-    PyObject *list = as_list(snapshots, n);
-    free_snapshots(snapshots, n);
-    return list;
+    return snapshot_of(collector->tables, collector->n_tables);
 }
 
 static PyMethodDef methods[] = {
@@ -337,10 +294,4 @@ static PyType_Spec spec = {
     .slots = slots,
 };
 
-PyTypeObject *collector_class = NULL;
-
-PyObject *collector_type(void) {
-    PyObject *type = PyType_FromSpec(&spec);
-    collector_class = (PyTypeObject *)type;
-    return type;
-}
+PyObject *collector_type(void) { return PyType_FromSpec(&spec); }

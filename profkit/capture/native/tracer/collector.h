@@ -26,7 +26,4 @@ struct table *collector_table_of_this_thread(struct collector *collector);
 
 PyObject *collector_type(void);
 
-/* The type once made, borrowed. */
-extern PyTypeObject *collector_class;
-
 #endif

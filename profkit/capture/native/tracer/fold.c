@@ -69,18 +69,6 @@ static int by_own_ticks(const void *one, const void *other) {
     return a < b ? -1 : a > b;
 }
 
-/* Return the same function in another table; NULL without room, or if only the other table knows it. */
-static struct function *counterpart(struct table *table, struct function *caller, struct function *function,
-                                    struct edge **edge) {
-    struct edge *to = caller->first_callee;
-    while (to && to->callee->name != function->name)
-        to = to->next;
-    if (!to)
-        to = table_named_edge(table, caller, function->name);
-    *edge = to;
-    return to ? to->callee : NULL;
-}
-
 static void add_edge(struct edge *to, const struct edge *from) {
     to->calls += from->calls;
     to->own += from->own;
@@ -104,11 +92,10 @@ static bool add_functions(struct table *sum, struct table *from, struct function
     for (struct function *caller = from->base; caller; caller = caller->next) {
         struct function *here = places[caller->number];
         for (const struct edge *edge = caller->first_callee; edge; edge = edge->next) {
-            struct edge *to;
-            struct function *callee = counterpart(sum, here, edge->callee, &to);
-            if (!callee)
+            struct edge *to = table_named_edge(sum, here, edge->callee->name);
+            if (!to)
                 return false;
-            places[edge->callee->number] = callee;
+            places[edge->callee->number] = to->callee;
             add_edge(to, edge);
         }
         here->recursive += caller->recursive;

@@ -2,10 +2,7 @@
  * begin a Python call; return, yield and unwinding end it; C calls are those of built-in functions and methods. */
 #include "hook.h"
 
-#include <string.h>
-
 #include "calls.h"
-#include "frames.h"
 #include "labels.h"
 #include "looks.h"
 #include "seldom.h"
@@ -123,36 +120,39 @@ static PyMethodDef python_end = CALLBACK(on_python_end);
 static PyMethodDef c_call = CALLBACK(on_c_call);
 static PyMethodDef c_end = CALLBACK(on_c_end);
 
-static const struct {
+/* A tool id of sys.monitoring, with the events for which it calls functions. */
+struct subscription {
     const char *event;
     PyMethodDef *callback;
-} subscriptions[] = {
+};
+
+struct tool {
+    int id;
+    const struct subscription *subscriptions;
+    size_t n;
+    int events; /* their numbers, if take() has taken the id; else 0 */
+};
+
+#define TOOL(id, subscriptions) {id, subscriptions, sizeof subscriptions / sizeof *subscriptions, 0}
+
+static const struct subscription profiled[] = {
     {"PY_START", &python_call}, {"PY_RESUME", &python_call}, {"PY_THROW", &python_call},
     {"PY_RETURN", &python_end}, {"PY_YIELD", &python_end},   {"PY_UNWIND", &python_end},
     {"CALL", &c_call},          {"C_RETURN", &c_end},        {"C_RAISE", &c_end},
 };
 
-#define N_SUBSCRIPTIONS (sizeof subscriptions / sizeof *subscriptions)
+static const struct tool profiler = TOOL(PROFILER_ID, profiled);
 
-static int events[N_SUBSCRIPTIONS];
-static PyObject *monitoring;
+static PyObject *monitoring, *event_numbers;
 
 int hook_start(void) {
     if (monitoring)
         return 0;
     PyObject *module = PySys_GetObject("monitoring"); /* borrowed */
-    PyObject *names = module ? PyObject_GetAttrString(module, "events") : NULL;
-    missing = names ? PyObject_GetAttrString(module, "MISSING") : NULL;
+    event_numbers = module ? PyObject_GetAttrString(module, "events") : NULL;
+    missing = event_numbers ? PyObject_GetAttrString(module, "MISSING") : NULL;
     disable = missing ? PyObject_GetAttrString(module, "DISABLE") : NULL;
-    for (size_t i = 0; disable && i < N_SUBSCRIPTIONS; i++) {
-        PyObject *event = PyObject_GetAttrString(names, subscriptions[i].event);
-        events[i] = event ? (int)PyLong_AsLong(event) : 0;
-        Py_XDECREF(event);
-        if (PyErr_Occurred())
-            break;
-    }
-    Py_XDECREF(names);
-    if (PyErr_Occurred() || !disable)
+    if (!disable)
         return -1;
     Py_INCREF(module);
     monitoring = module;
@@ -164,20 +164,62 @@ static int tell(PyObject *result) {
     return result ? 0 : -1;
 }
 
-static int subscribe(struct collector *collector) {
+static int claim(int id) { return tell(PyObject_CallMethod(monitoring, "use_tool_id", "is", id, "profkit")); }
+
+static int set_events(const struct tool *tool, int events) {
+    return tell(PyObject_CallMethod(monitoring, "set_events", "ii", tool->id, events));
+}
+
+/* Register a tool's callbacks, bound to `self`, or remove them; return the events, -1 with an exception on failure.
+ * Audit hooks see this. */
+static int have_called(const struct tool *tool, PyObject *self, bool on) {
     int all = 0;
-    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++) {
-        PyObject *callback = PyCFunction_NewEx(subscriptions[i].callback, (PyObject *)collector, NULL);
-        if (!callback)
+    for (size_t i = 0; i < tool->n; i++) {
+        PyObject *number = PyObject_GetAttrString(event_numbers, tool->subscriptions[i].event);
+        PyObject *callback = on ? PyCFunction_NewEx(tool->subscriptions[i].callback, self, NULL) : NULL;
+        bool failed = !number || (on && !callback) ||
+                      tell(PyObject_CallMethod(monitoring, "register_callback", "iOO", tool->id, number,
+                                               on ? callback : Py_None)) < 0;
+        int event = failed ? -1 : (int)PyLong_AsLong(number);
+        Py_XDECREF(callback);
+        Py_XDECREF(number);
+        if (failed && on)
             return -1;
-        int failed =
-            tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", PROFILER_ID, events[i], callback));
-        Py_DECREF(callback);
-        if (failed)
-            return -1;
-        all |= events[i];
+        all |= event;
     }
-    return tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, all));
+    return all;
+}
+
+static int subscribe(const struct tool *tool, PyObject *self) {
+    int events = have_called(tool, self, true);
+    return events < 0 ? -1 : set_events(tool, events);
+}
+
+/* Undo subscribe(), even a partial one. */
+static int unsubscribe(const struct tool *tool) {
+    int failed = set_events(tool, 0);
+    failed |= have_called(tool, NULL, false) < 0;
+    return failed | tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", tool->id));
+}
+
+/* For counting: take a tool's id, without events so far, and give it back; no exception. */
+
+static bool take(struct tool *tool) {
+    if (!tool->events && claim(tool->id) == 0) {
+        int events = have_called(tool, NULL, true);
+        tool->events = events > 0 ? events : 0;
+        if (!tool->events)
+            unsubscribe(tool);
+    }
+    PyErr_Clear();
+    return tool->events != 0;
+}
+
+static void give_back(struct tool *tool) {
+    if (tool->events)
+        unsubscribe(tool);
+    PyErr_Clear();
+    tool->events = 0;
 }
 
 /* Seldom called functions are counted by a separate tool: events switched off for it still reach bursts. */
@@ -190,44 +232,15 @@ static PyObject *count_seldom(PyObject *Py_UNUSED(self), PyObject *const *argume
 }
 
 static PyMethodDef counts_seldom = CALLBACK(count_seldom);
-static const char *const seldom_events[] = {"PY_START", "PY_RESUME"};
-static bool has_counter, counter_on;
-static int counter_events;
-
-static int event_of(const char *name) {
-    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
-        if (strcmp(subscriptions[i].event, name) == 0)
-            return events[i];
-    return 0;
-}
-
-/* Register or (NULL) remove a callback; return the event, 0 on failure. Audit hooks see this. */
-static int have_called(int tool, const char *name, PyMethodDef *definition) {
-    int event = event_of(name);
-    PyObject *callback = definition ? PyCFunction_NewEx(definition, NULL, NULL) : NULL;
-    int failed = (definition && !callback) ||
-                 tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", tool, event, callback ? callback : Py_None));
-    Py_XDECREF(callback);
-    PyErr_Clear();
-    return failed ? 0 : event;
-}
-
-static bool take_counter(void) {
-    if (has_counter)
-        return true;
-    has_counter = tell(PyObject_CallMethod(monitoring, "use_tool_id", "is", COUNTER_ID, "profkit")) == 0;
-    PyErr_Clear();
-    counter_events = 0;
-    for (size_t i = 0; has_counter && i < sizeof seldom_events / sizeof *seldom_events; i++)
-        counter_events |= have_called(COUNTER_ID, seldom_events[i], &counts_seldom);
-    return has_counter;
-}
+static const struct subscription seldom[] = {{"PY_START", &counts_seldom}, {"PY_RESUME", &counts_seldom}};
+static struct tool counter = TOOL(COUNTER_ID, seldom);
+static bool counter_on;
 
 bool hook_count(bool on) {
-    on = seldom_count(on) && has_counter;
+    on = seldom_count(on) && counter.events;
     if (on == counter_on)
         return on;
-    int failed = tell(PyObject_CallMethod(monitoring, "set_events", "ii", COUNTER_ID, on ? counter_events : 0));
+    int failed = set_events(&counter, on ? counter.events : 0);
     PyErr_Clear();
     counter_on = on && !failed;
     return seldom_count(counter_on);
@@ -235,42 +248,25 @@ bool hook_count(bool on) {
 
 void hook_count_over(void) {
     hook_count(false);
-    if (!has_counter)
-        return;
-    for (size_t i = 0; i < sizeof seldom_events / sizeof *seldom_events; i++)
-        have_called(COUNTER_ID, seldom_events[i], NULL);
-    tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", COUNTER_ID));
-    PyErr_Clear();
-    has_counter = false;
-}
-
-/* Undo subscribe(), even a partial one. */
-static int unsubscribe(void) {
-    int failed = tell(PyObject_CallMethod(monitoring, "set_events", "ii", PROFILER_ID, 0));
-    for (size_t i = 0; i < N_SUBSCRIPTIONS; i++)
-        failed |=
-            tell(PyObject_CallMethod(monitoring, "register_callback", "iiO", PROFILER_ID, events[i], Py_None));
-    return failed | tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", PROFILER_ID));
+    give_back(&counter);
 }
 
 int hook_enable(struct collector *collector) {
-    PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", PROFILER_ID, "profkit");
-    if (!claimed) {
+    if (claim(PROFILER_ID) < 0) {
         if (PyErr_ExceptionMatches(PyExc_ValueError)) {
             PyErr_Clear();
             PyErr_SetString(PyExc_ValueError, "Another profiling tool is already active");
         }
         return -1;
     }
-    Py_DECREF(claimed);
     collector->displaced = false;
-    if (subscribe(collector) == 0) {
+    if (subscribe(&profiler, (PyObject *)collector) == 0) {
         hook_count(false); /* no Python runs in between */
         return 0;
     }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    unsubscribe();
+    unsubscribe(&profiler);
     PyErr_Restore(type, value, traceback);
     return -1;
 }
@@ -308,13 +304,13 @@ void hook_look(struct collector *collector) {
 /* Take back a freed id, to check our events and unset them; stop if they are gone. */
 static bool still_subscribed(struct collector *collector) {
     if (!place_is_ours(false))
-        Py_XDECREF(PyObject_CallMethod(monitoring, "use_tool_id", "is", PROFILER_ID, "profkit"));
+        claim(PROFILER_ID);
     PyErr_Clear(); /* another tool has it */
     hook_look(collector);
     if (!collector->displaced)
         return true;
     if (place_is_ours(false))
-        unsubscribe();
+        unsubscribe(&profiler);
     PyErr_Clear();
     return false;
 }
@@ -325,7 +321,7 @@ static int end_events(struct collector *collector, bool counts) {
         return 0;
     if (counts)
         hook_count(true);
-    int failed = unsubscribe();
+    int failed = unsubscribe(&profiler);
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {
         struct table *table = collector->tables[i];
@@ -343,7 +339,7 @@ void hook_follow_others(struct collector *collector, bool on) {
 }
 
 int hook_detach(struct collector *collector) {
-    return still_subscribed(collector) ? unsubscribe() : 0;
+    return still_subscribed(collector) ? unsubscribe(&profiler) : 0;
 }
 
 bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
@@ -354,20 +350,18 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     if (!table || table->top > table->stack)
         return table != NULL;
     waiting_start(table, own);
-    frames_begin(table, frame, own ? skip : 0);
+    calls_adopt_all(table, frame, own ? skip : 0);
     return true;
 }
 
 int hook_suspend(struct collector *collector) {
-    return end_events(collector, tiers_now() == TIER_EXACT && tiers_wanted() == TIER_SAMPLED && take_counter());
+    return end_events(collector, tiers_now() == TIER_EXACT && tiers_wanted() == TIER_SAMPLED && take(&counter));
 }
 
 /* Bursts count call beginnings through a separate tool, so the target can use its profiler meanwhile. */
 
 const struct hook_traits hook_traits = {
     .slows = 0, .interpreter_part = 0.6, .burst_ns = 5000000, .ends_bursts = false, .first_gap_ns = 150000000, .gap_ns = 1000000000};
-
-static int burst_tool = -1, burst_events;
 
 static PyObject *count_python(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
     int64_t begun = clock_ticks();
@@ -392,43 +386,26 @@ static PyObject *count_c(PyObject *Py_UNUSED(self), PyObject *const *arguments, 
 static PyMethodDef counts_python = CALLBACK(count_python);
 static PyMethodDef counts_c = CALLBACK(count_c);
 
-static const struct {
-    const char *event;
-    PyMethodDef *callback;
-} counted[] = {{"PY_START", &counts_python}, {"PY_RESUME", &counts_python}, {"PY_THROW", &counts_python}, {"CALL", &counts_c}};
+static const struct subscription counted[] = {
+    {"PY_START", &counts_python}, {"PY_RESUME", &counts_python}, {"PY_THROW", &counts_python}, {"CALL", &counts_c},
+};
+
+static struct tool burst = TOOL(0, counted);
 
 static bool take_burst_tool(void) {
-    for (int tool = 4; burst_tool < 0 && tool >= 3; tool--) {
-        PyObject *claimed = PyObject_CallMethod(monitoring, "use_tool_id", "is", tool, "profkit");
-        burst_tool = claimed ? tool : -1;
-        Py_XDECREF(claimed);
-        PyErr_Clear();
-    }
-    if (burst_tool < 0)
-        return false;
-    burst_events = 0;
-    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
-        burst_events |= have_called(burst_tool, counted[i].event, counted[i].callback);
-    return true;
+    for (burst.id = 4; burst.id >= 3; burst.id--)
+        if (take(&burst))
+            return true;
+    return false;
 }
 
 bool hook_burst(bool on) {
-    bool done = (burst_tool >= 0 || (on && take_burst_tool())) &&
-                tell(PyObject_CallMethod(monitoring, "set_events", "ii", burst_tool, on ? burst_events : 0)) == 0;
+    bool done = (burst.events || (on && take_burst_tool())) && set_events(&burst, on ? burst.events : 0) == 0;
     PyErr_Clear();
     return done || !on;
 }
 
-void hook_burst_over(void) {
-    if (burst_tool < 0)
-        return;
-    hook_burst(false);
-    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
-        have_called(burst_tool, counted[i].event, NULL);
-    tell(PyObject_CallMethod(monitoring, "free_tool_id", "i", burst_tool));
-    PyErr_Clear();
-    burst_tool = -1;
-}
+void hook_burst_over(void) { give_back(&burst); }
 
 bool hook_ask_main(int (*function)(void *)) {
     (void)function;

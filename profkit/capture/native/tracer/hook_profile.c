@@ -16,7 +16,6 @@
 #undef Py_BUILD_CORE
 
 #include "calls.h"
-#include "frames.h"
 #include "labels.h"
 #include "looks.h"
 #include "stacks.h"
@@ -93,9 +92,8 @@ static struct collector *adopter; /* owned; NULL if threads are not adopted */
 
 static bool ends_with(PyObject *text, const char *end) {
     Py_ssize_t size;
-    const char *bytes = PyUnicode_Check(text) ? PyUnicode_AsUTF8AndSize(text, &size) : NULL;
+    const char *bytes = text_of(text, &size);
     size_t length = strlen(end);
-    PyErr_Clear();
     return bytes && (size_t)size >= length && memcmp(bytes + size - length, end, length) == 0;
 }
 
@@ -323,7 +321,7 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     collector->displaced = false;
     collector->thread_state = thread->id;
     waiting_start(table, own);
-    frames_begin(table, frame, own ? skip : 0);
+    calls_adopt_all(table, frame, own ? skip : 0);
     if (own)
         kernel_last_table = table;
     return set_profile(thread, own ? on_event : on_first_event, (PyObject *)collector) == 0;

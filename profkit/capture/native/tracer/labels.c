@@ -150,20 +150,17 @@ static const char *const passing_on[] = {
     "/cupyx/profiler/_time_range.py", "<frozen profkit.torch_nvtx>",
 };
 
-static bool file_ends_with(PyObject *code, const char *const *ends, size_t n) {
-    PyObject *file = PyObject_GetAttrString(code, "co_filename");
+bool label_passes_on(PyObject *label) {
+    if (PyUnicode_Check(label))
+        return true;
+    PyObject *file = attribute(label, "co_filename");
     Py_ssize_t size = 0;
-    const char *text = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8AndSize(file, &size) : NULL;
+    const char *text = text_of(file, &size);
     bool found = false;
-    for (size_t i = 0; text && i < n && !found; i++) {
-        size_t end = strlen(ends[i]);
-        found = (size_t)size >= end && memcmp(text + size - end, ends[i], end) == 0;
+    for (size_t i = 0; text && i < sizeof passing_on / sizeof *passing_on && !found; i++) {
+        size_t end = strlen(passing_on[i]);
+        found = (size_t)size >= end && memcmp(text + size - end, passing_on[i], end) == 0;
     }
     Py_XDECREF(file);
-    PyErr_Clear();
     return found;
-}
-
-bool label_passes_on(PyObject *label) {
-    return PyUnicode_Check(label) || file_ends_with(label, passing_on, sizeof passing_on / sizeof *passing_on);
 }

@@ -14,7 +14,6 @@
 #include "sampler.h"
 #include "store.h"
 #include "tiers.h"
-#include "waiting.h"
 #include "waits.h"
 #include "windows.h"
 
@@ -60,6 +59,19 @@ static int refuse_other_version(void) {
 #endif
     return 0;
 }
+
+/* Functions of Python without arguments and result. */
+#define DOES(name, what)                                                                     \
+    static PyObject *name(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {       \
+        what;                                                                                \
+        Py_RETURN_NONE;                                                                      \
+    }
+
+DOES(stop_watching, sampler_stop())
+DOES(pause_watching, sampler_pause())
+DOES(watch_again, sampler_resume())
+DOES(want_samples, tiers_want(TIER_SAMPLED))
+DOES(sync_tables, store_sync())
 
 static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
     PyObject *bytes = NULL;
@@ -138,19 +150,8 @@ static PyObject *is_serving(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(not
 
 static PyObject *watch(PyObject *Py_UNUSED(module), PyObject *change) { return PyBool_FromLong(sampler_start(change)); }
 
-static PyObject *stop_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    sampler_stop();
-    Py_RETURN_NONE;
-}
-
-static PyObject *pause_watching(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    sampler_pause();
-    Py_RETURN_NONE;
-}
-
-static PyObject *watch_again(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    sampler_resume();
-    Py_RETURN_NONE;
+static PyObject *follow_windows(PyObject *Py_UNUSED(module), PyObject *follow) {
+    return PyBool_FromLong(sampler_follow(follow));
 }
 
 static PyObject *watching_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
@@ -161,14 +162,6 @@ static PyObject *watching_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUS
 
 static PyObject *watch_collections(PyObject *Py_UNUSED(module), PyObject *callbacks) {
     return PyBool_FromLong(waits_watch_collections(callbacks));
-}
-
-static PyObject *want_samples(PyObject *Py_UNUSED(module), PyObject *on) {
-    int truth = PyObject_IsTrue(on);
-    if (truth < 0)
-        return NULL;
-    tiers_want(truth ? TIER_SAMPLED : TIER_EXACT);
-    Py_RETURN_NONE;
 }
 
 static PyObject *wants_samples(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
@@ -211,11 +204,6 @@ static PyObject *usage(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)
                          used.ru_maxrss, used.ru_minflt);
 }
 
-static PyObject *sync_tables(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
-    store_sync();
-    Py_RETURN_NONE;
-}
-
 static PyMethodDef functions[] = {
     {"map_tables", map_tables, METH_VARARGS,
      "map_tables(path, prefix, descriptor)\n--\n\nKeep what is traced from now on in a new file, whatever ends the process;\n"
@@ -252,6 +240,9 @@ static PyMethodDef functions[] = {
     {"watch", watch, METH_O,
      "watch(change)\n--\n\nBegin a thread that calls change() when other than what is done now is wanted, see wants_samples(); and\n"
      "that samples after sample(True). Called by a function that another one has called. Returns whether stacks can be read."},
+    {"follow_windows", follow_windows, METH_O,
+     "follow_windows(follow)\n--\n\nBegin a thread, in place of the above, that calls follow() when windows may have changed, and again\n"
+     "after as many seconds as it returns; whether that is possible."},
     {"stop_watching", stop_watching, METH_NOARGS, "stop_watching()\n--\n\nEnd that thread, after what it has seen is in the tables."},
     {"pause_watching", pause_watching, METH_NOARGS, "pause_watching()\n--\n\nThe same before a fork."},
     {"watch_again", watch_again, METH_NOARGS,
@@ -260,7 +251,7 @@ static PyMethodDef functions[] = {
     {"watch_collections", watch_collections, METH_O,
      "watch_collections(callbacks)\n--\n\nSum up collections of the garbage collector by the function in which they come, by a function in "
      "its list of callbacks; whether that is possible."},
-    {"want_samples", want_samples, METH_O, "want_samples(on)\n--\n\nHave change() called for samples, or for all calls."},
+    {"want_samples", want_samples, METH_NOARGS, "want_samples()\n--\n\nHave change() called for samples."},
     {"wants_samples", wants_samples, METH_NOARGS,
      "wants_samples()\n--\n\nWhether samples are wanted, and not all calls traced."},
     {"sample", sample, METH_O,
@@ -294,13 +285,8 @@ PyMODINIT_FUNC MODULE_INIT(void) {
     PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED); /* otherwise the interpreter would enable the GIL */
 #endif
     PyObject *type = module ? collector_type() : NULL;
-    PyObject *gap = type ? PyLong_FromLong(LONG_GAP_NS) : NULL;
-    if (!gap || PyObject_SetAttrString(module, "Collector", type) < 0 ||
-        PyObject_SetAttrString(module, "LONG_GAP_NS", gap) < 0)
+    if (!type || PyObject_SetAttrString(module, "Collector", type) < 0 || windows_add_to(module) < 0)
         Py_CLEAR(module);
-    if (module && windows_add_to(module) < 0)
-        Py_CLEAR(module);
-    Py_XDECREF(gap);
     Py_XDECREF(type);
     return module;
 }

@@ -15,29 +15,29 @@
 #define NAMES_BLOCK ((size_t)(1 << 14) - sizeof(struct block))
 
 struct name_key {
-    struct name_key *next_in_bucket, *next_of_name;
+    struct link link;
+    struct name_key *next_of_name;
     const void *key;
     PyObject *code; /* owned; NULL for a C function, whose definition stays */
     struct name *name;
 };
 
 struct file {
-    struct file *next;
-    uint64_t hash;
+    struct link link;
     uint32_t id;
     unsigned written;
     size_t bytes;
     char text[];
 };
 
-static struct {
-    struct name_key **keys;
-    size_t n_key_buckets, n_keys;
-    struct name **names;
-    size_t n_name_buckets, n_names;
-    struct file *files[FIRST_BUCKETS];
-    uint32_t last_name, last_file;
-} known;
+/* Lists of what has the same hash, modulo `n`, a power of two. */
+struct buckets {
+    struct link **lists;
+    size_t n, used;
+};
+
+static struct buckets keys, names, files;
+static uint32_t last_name, last_file;
 
 /* Flags of code whose calls cannot all be counted: generators and coroutines may be resumed by an exception, whose
  * event cannot be set per function; the interpreter's own code has no events. */
@@ -47,9 +47,7 @@ static struct {
 static char *place, *place_end;
 static unsigned place_generation;
 
-static size_t bucket_of(const void *key, size_t n) {
-    return (size_t)((((uintptr_t)key >> 4) * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (n - 1);
-}
+static uint64_t hash_of_key(const void *key) { return (((uintptr_t)key >> 4) * UINT64_C(0x9E3779B97F4A7C15)) >> 32; }
 
 static uint64_t hash_of(const char *text, size_t bytes) {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
@@ -58,48 +56,51 @@ static uint64_t hash_of(const char *text, size_t bytes) {
     return hash ^ hash >> 32;
 }
 
-static bool grow_keys(void) {
-    size_t n = known.keys ? 2 * known.n_key_buckets : FIRST_BUCKETS;
-    struct name_key **buckets = calloc(n, sizeof(struct name_key *));
-    if (!buckets)
-        return known.keys != NULL;
-    for (size_t i = 0; i < known.n_key_buckets; i++)
-        for (struct name_key *key = known.keys[i], *next; key; key = next) {
-            next = key->next_in_bucket;
-            struct name_key **bucket = &buckets[bucket_of(key->key, n)];
-            key->next_in_bucket = *bucket;
-            *bucket = key;
-        }
-    free(known.keys);
-    known.keys = buckets;
-    known.n_key_buckets = n;
-    return true;
+static struct link **list_of(const struct buckets *buckets, uint64_t hash) {
+    return &buckets->lists[hash & (buckets->n - 1)];
 }
 
-static bool grow_names(void) {
-    size_t n = known.names ? 2 * known.n_name_buckets : FIRST_BUCKETS;
-    struct name **buckets = calloc(n, sizeof(struct name *));
-    if (!buckets)
-        return known.names != NULL;
-    for (size_t i = 0; i < known.n_name_buckets; i++)
-        for (struct name *name = known.names[i], *next; name; name = next) {
-            next = name->next;
-            struct name **bucket = &buckets[name->hash & (n - 1)];
-            name->next = *bucket;
-            *bucket = name;
+static struct link *first_of(const struct buckets *buckets, uint64_t hash) {
+    return buckets->lists ? *list_of(buckets, hash) : NULL;
+}
+
+static void put(struct buckets *buckets, struct link *link) {
+    struct link **list = list_of(buckets, link->hash);
+    link->next = *list;
+    *list = link;
+    buckets->used++;
+}
+
+static void drop(struct buckets *buckets, struct link *link) {
+    struct link **at = list_of(buckets, link->hash);
+    while (*at != link)
+        at = &(*at)->next;
+    *at = link->next;
+    buckets->used--;
+}
+
+/* Make room for one more; false without memory for the first ones. */
+static bool make_room(struct buckets *buckets) {
+    struct buckets grown = {.n = buckets->lists ? 2 * buckets->n : FIRST_BUCKETS};
+    if (buckets->used < buckets->n)
+        return true;
+    grown.lists = calloc(grown.n, sizeof *grown.lists);
+    if (!grown.lists)
+        return buckets->lists != NULL;
+    for (size_t i = 0; i < buckets->n; i++)
+        for (struct link *link = buckets->lists[i], *next; link; link = next) {
+            next = link->next;
+            put(&grown, link);
         }
-    free(known.names);
-    known.names = buckets;
-    known.n_name_buckets = n;
+    free(buckets->lists);
+    *buckets = grown;
     return true;
 }
 
 struct name *names_known(const void *key) {
-    if (!known.keys)
-        return NULL;
-    for (struct name_key *one = known.keys[bucket_of(key, known.n_key_buckets)]; one; one = one->next_in_bucket)
-        if (one->key == key)
-            return one->name;
+    for (struct link *link = first_of(&keys, hash_of_key(key)); link; link = link->next)
+        if (((struct name_key *)link)->key == key)
+            return ((struct name_key *)link)->name;
     return NULL;
 }
 
@@ -130,10 +131,8 @@ static void add_string(struct text *text, PyObject *string) {
     PyErr_Clear();
 }
 
-static void add_attribute(struct text *text, PyObject *code, const char *attribute) {
-    PyObject *value = PyObject_GetAttrString(code, attribute);
-    if (!value)
-        PyErr_Clear(); /* no qualified name before 3.11 */
+static void add_attribute(struct text *text, PyObject *code, const char *name) {
+    PyObject *value = attribute(code, name); /* no qualified name before 3.11 */
     add_string(text, value && PyUnicode_Check(value) ? value : NULL);
     Py_XDECREF(value);
 }
@@ -157,61 +156,43 @@ static void describe(struct text *text, PyObject *label) {
     add_attribute(text, label, "co_filename");
     add_attribute(text, label, "co_name");
     add_attribute(text, label, "co_qualname");
-    PyObject *line = PyObject_GetAttrString(label, "co_firstlineno");
-    add_number(text, line ? PyLong_AsLong(line) : 0);
-    Py_XDECREF(line);
+    add_number(text, attribute_number(label, "co_firstlineno"));
     add_number(text, text->bytes[0] == '<' ? 0 : (int64_t)PyObject_Hash(label));
     PyErr_Clear();
 }
 
 static bool add_key(struct name *name, const void *key, PyObject *object) {
-    if (name->n_keys >= MOST_KEYS)
-        return false;
-    if (known.n_keys >= known.n_key_buckets && !grow_keys())
+    if (name->n_keys >= MOST_KEYS || !make_room(&keys))
         return false;
     struct name_key *one = malloc(sizeof *one);
     if (!one)
         return false;
-    struct name_key **bucket = &known.keys[bucket_of(key, known.n_key_buckets)];
-    *one = (struct name_key){.next_in_bucket = *bucket, .next_of_name = name->keys, .key = key, .name = name};
+    *one = (struct name_key){.link.hash = hash_of_key(key), .next_of_name = name->keys, .key = key, .name = name};
     if (key == (const void *)object) {
         one->code = object;
         Py_IncRef(object);
     }
-    *bucket = name->keys = one;
+    put(&keys, &one->link);
+    name->keys = one;
     name->n_keys++;
-    known.n_keys++;
     return true;
 }
 
-static bool cannot_be_counted(PyObject *code) {
-    PyObject *value = PyObject_GetAttrString(code, "co_flags");
-    bool cannot = !value || (PyLong_AsLong(value) & NOT_COUNTED);
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return cannot;
-}
-
 static struct name *add_name(const struct text *text, uint64_t hash, PyObject *label) {
-    if (known.n_names >= known.n_name_buckets && !grow_names())
-        return NULL;
-    struct name *name = calloc(1, sizeof *name + text->used);
+    struct name *name = make_room(&names) ? calloc(1, sizeof *name + text->used) : NULL;
     if (!name)
         return NULL;
     Py_IncRef(label);
     name->label = label;
-    name->hash = hash;
-    name->id = ++known.last_name;
+    name->link.hash = hash;
+    name->id = ++last_name;
     name->passes_on = label_passes_on(label);
-    name->uncounted = PyUnicode_Check(label) || cannot_be_counted(label);
+    name->uncounted = PyUnicode_Check(label) || (attribute_number(label, "co_flags") & NOT_COUNTED);
     if (!PyUnicode_Check(label))
         rank_calls_meet(label);
     name->bytes = text->used;
     memcpy(name->text, text->bytes, text->used);
-    struct name **bucket = &known.names[hash & (known.n_name_buckets - 1)];
-    name->next = *bucket;
-    *bucket = name;
-    known.n_names++;
+    put(&names, &name->link);
     return name;
 }
 
@@ -219,9 +200,10 @@ static struct name *find_or_add(PyObject *label) {
     static struct text text; /* the GIL is held throughout */
     describe(&text, label);
     uint64_t hash = hash_of(text.bytes, text.used);
-    struct name *name = known.names ? known.names[hash & (known.n_name_buckets - 1)] : NULL;
-    while (name && !(name->hash == hash && name->bytes == text.used && memcmp(name->text, text.bytes, text.used) == 0))
-        name = name->next;
+    struct name *name = (struct name *)first_of(&names, hash);
+    while (name && !(name->link.hash == hash && name->bytes == text.used &&
+                     memcmp(name->text, text.bytes, text.used) == 0))
+        name = (struct name *)name->link.next;
     return name ? name : add_name(&text, hash, label);
 }
 
@@ -271,19 +253,18 @@ static struct name_entry *write_entry(enum name_entry_kind kind, const struct na
 static uint32_t file_number(const char *text) {
     size_t bytes = strlen(text);
     uint64_t hash = hash_of(text, bytes);
-    struct file **bucket = &known.files[hash % FIRST_BUCKETS], *file = *bucket;
-    while (file && !(file->hash == hash && file->bytes == bytes && memcmp(file->text, text, bytes) == 0))
-        file = file->next;
+    struct file *file = (struct file *)first_of(&files, hash);
+    while (file && !(file->link.hash == hash && file->bytes == bytes && memcmp(file->text, text, bytes) == 0))
+        file = (struct file *)file->link.next;
     if (!file) {
-        file = calloc(1, sizeof *file + bytes);
+        file = make_room(&files) ? calloc(1, sizeof *file + bytes) : NULL;
         if (!file)
             return 0;
-        file->hash = hash;
-        file->id = ++known.last_file;
+        file->link.hash = hash;
+        file->id = ++last_file;
         file->bytes = bytes;
         memcpy(file->text, text, bytes);
-        file->next = *bucket;
-        *bucket = file;
+        put(&files, &file->link);
     }
     if (file->written != kernel_generation + 1) {
         struct name_entry entry = {.id = file->id, .bytes = (uint32_t)bytes};
@@ -326,24 +307,12 @@ void names_leave(struct name *name) {
         name->entry->flags |= NAME_IS_UNCOUNTED;
 }
 
-static void unlink_key(const struct name_key *key) {
-    struct name_key **link = &known.keys[bucket_of(key->key, known.n_key_buckets)];
-    while (*link != key)
-        link = &(*link)->next_in_bucket;
-    *link = key->next_in_bucket;
-    known.n_keys--;
-}
-
 void names_release(struct name *name) {
     if (--name->uses > 0)
         return;
-    struct name **link = &known.names[name->hash & (known.n_name_buckets - 1)];
-    while (*link != name)
-        link = &(*link)->next;
-    *link = name->next;
-    known.n_names--;
+    drop(&names, &name->link);
     for (struct name_key *key = name->keys; key; key = key->next_of_name)
-        unlink_key(key);
+        drop(&keys, &key->link);
     /* Unlinked first, since releasing objects may run Python. */
     for (struct name_key *key = name->keys, *next; key; key = next) {
         next = key->next_of_name;

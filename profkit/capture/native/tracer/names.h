@@ -19,13 +19,18 @@
 struct name_entry;
 struct name_key;
 
+/* What a list of equal hashes holds begins with this. */
+struct link {
+    struct link *next;
+    uint64_t hash;
+};
+
 struct name {
+    struct link link;
     PyObject *label;       /* the first code object, or cProfile's name; owned */
     struct name_key *keys;
     size_t n_keys;
     size_t uses;           /* by functions of tables */
-    struct name *next;     /* of the same hash */
-    uint64_t hash;
     uint32_t id;
     unsigned written;      /* the store's generation that has it, plus 1 */
     bool passes_on;        /* see label_passes_on() */

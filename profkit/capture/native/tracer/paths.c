@@ -4,33 +4,6 @@
 
 #include "layout.h"
 
-#define FIRST_PATH_SLOTS 64
-
-static size_t slot_of(uint64_t key, size_t mask) { return (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask; }
-
-static struct path_slot *slot_for(const struct paths *paths, uint64_t key) {
-    size_t i = slot_of(key, paths->mask);
-    while (paths->slots[i].key && paths->slots[i].key != key)
-        i = (i + 1) & paths->mask;
-    return &paths->slots[i];
-}
-
-static bool more_slots(struct paths *paths) {
-    if (paths->slots && 2 * ((size_t)paths->n + 1) <= paths->mask + 1)
-        return true;
-    struct paths grown = *paths;
-    grown.mask = paths->slots ? 2 * (paths->mask + 1) - 1 : FIRST_PATH_SLOTS - 1;
-    grown.slots = calloc(grown.mask + 1, sizeof *grown.slots);
-    if (!grown.slots)
-        return false;
-    for (size_t i = 0; paths->slots && i <= paths->mask; i++)
-        if (paths->slots[i].key)
-            *slot_for(&grown, paths->slots[i].key) = paths->slots[i];
-    free(paths->slots);
-    *paths = grown;
-    return true;
-}
-
 bool paths_start(struct table *table) {
     struct path *base = table_take(table, sizeof *base);
     if (!base)
@@ -45,10 +18,10 @@ bool paths_start(struct table *table) {
 
 static struct path *add(struct table *table, struct path *around, uint32_t called, uint64_t key) {
     struct paths *paths = &table->paths;
-    struct path *path = more_slots(paths) ? table_take(table, sizeof *path) : NULL;
+    struct path *path = slots_reserve(&paths->known) ? table_take(table, sizeof *path) : NULL;
     if (!path)
         return NULL;
-    path->number = ++paths->n;
+    path->number = (uint32_t)paths->known.used + 1;
     path->parent_number = around->number;
     path->called = called;
     path->takes_all = called == 0;
@@ -57,13 +30,9 @@ static struct path *add(struct table *table, struct path *around, uint32_t calle
     else
         paths->first = path;
     paths->last = path;
-    *slot_for(paths, key) = (struct path_slot){key, path};
+    slots_put(&paths->known, key, path);
     atomic_store_explicit(&path->kind, ENTRY_PATH, memory_order_release);
     return path;
-}
-
-static struct path *find_path(const struct paths *paths, uint64_t key) {
-    return paths->slots ? slot_for(paths, key)->path : NULL;
 }
 
 /* Return the path for all calls below `around` without their own; `around` itself without memory. */
@@ -71,7 +40,7 @@ static struct path *others_of(struct table *table, struct path *around) {
     if (around->takes_all)
         return around;
     uint64_t key = (uint64_t)around->number << 32 | UINT32_MAX; /* the number of no function */
-    struct path *path = find_path(&table->paths, key);
+    struct path *path = slots_find(&table->paths.known, key);
     if (!path)
         path = add(table, around, 0, key);
     return path ? path : around;
@@ -81,8 +50,8 @@ struct path *paths_find(struct table *table, struct path *around, struct functio
     if (around->takes_all)
         return around;
     uint64_t key = (uint64_t)around->number << 32 | function->number;
-    struct path *path = find_path(&table->paths, key);
-    if (!path && table->paths.n < MOST_PATHS)
+    struct path *path = slots_find(&table->paths.known, key);
+    if (!path && table->paths.known.used < MOST_PATHS)
         path = add(table, around, function->number, key);
     if (!path)
         path = others_of(table, around);
@@ -90,7 +59,7 @@ struct path *paths_find(struct table *table, struct path *around, struct functio
 }
 
 bool paths_add(struct table *table, const struct table *from, struct function *const *places) {
-    size_t n = from->paths.n;
+    size_t n = from->paths.known.used;
     struct path **here = n ? calloc(n + 1, sizeof *here) : NULL;
     if (!here)
         return n == 0;
@@ -109,6 +78,6 @@ bool paths_add(struct table *table, const struct table *from, struct function *c
 }
 
 void paths_free(struct table *table) {
-    free(table->paths.slots);
+    free(table->paths.known.slots);
     table->paths = (struct paths){0};
 }

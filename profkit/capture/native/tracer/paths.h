@@ -22,11 +22,6 @@ struct path {
     bool takes_all;         /* stands for all callees */
 };
 
-struct path_slot {
-    uint64_t key; /* parent and function, 0 if empty */
-    struct path *path;
-};
-
 bool paths_start(struct table *table);
 
 struct path *paths_find(struct table *table, struct path *around, struct function *function);

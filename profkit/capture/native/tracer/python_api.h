@@ -20,6 +20,31 @@
 /* Exported, but not in the limited API's headers. */
 extern int PyGILState_Check(void);
 
+/* Return an attribute, a new reference; NULL without an exception. */
+static inline PyObject *attribute(PyObject *of, const char *name) {
+    PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;
+    if (!value)
+        PyErr_Clear();
+    return value;
+}
+
+/* The same as a number; -1 without one. */
+static inline long attribute_number(PyObject *of, const char *name) {
+    PyObject *value = attribute(of, name);
+    long number = value ? PyLong_AsLong(value) : -1;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return number;
+}
+
+/* Return the UTF-8 of a string, which keeps it, and its length; NULL without an exception for other objects. */
+static inline const char *text_of(PyObject *string, Py_ssize_t *bytes) {
+    const char *text = string && PyUnicode_Check(string) ? PyUnicode_AsUTF8AndSize(string, bytes) : NULL;
+    if (!text)
+        PyErr_Clear();
+    return text;
+}
+
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 

@@ -28,7 +28,7 @@ struct context {
     struct context *next;           /* of the table, by first use */
     struct context *first_child, *sibling; /* newest first */
     struct function *opener;        /* the table's base if no function opened it */
-    struct edges rows;              /* by function: `calls`, `own`, `wait`, `blocked` in this context */
+    struct slots rows;              /* by function: `calls`, `own`, `wait`, `blocked` in this context */
     struct edge *first_row, *last_row;
     size_t n_rows;
 };

@@ -32,11 +32,10 @@ static int load_method = -1, name_shift;
 bool rank_calls_possible(void) { return has_mpi && n_known > 0; }
 
 static int method_of(PyObject *name, bool shared) {
-    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    const char *text = text_of(name, NULL);
     for (int i = 0; text && i < (shared ? N_METHODS : FIRST_SHARED); i++)
         if (!strcmp(text, METHODS[i]))
             return i;
-    PyErr_Clear();
     return -1;
 }
 
@@ -45,23 +44,20 @@ static bool speaks_of_ranks(PyObject *code) {
     static const char *const LISTS[] = {"co_names", "co_varnames", "co_freevars"};
     bool any = false;
     for (int list = 0; list < 3 && !any; list++) {
-        PyObject *names = PyObject_GetAttrString(code, LISTS[list]);
+        PyObject *names = attribute(code, LISTS[list]);
         for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++) {
-            PyObject *name = PyTuple_GetItem(names, i);
-            const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+            const char *text = text_of(PyTuple_GetItem(names, i), NULL);
             any = text && (strcasestr(text, "comm") || strcasestr(text, "world") || !strcmp(text, "MPI"));
         }
         Py_XDECREF(names);
-        PyErr_Clear();
     }
     return any;
 }
 
 static PyObject *bytes_of(PyObject *code) {
-    PyObject *bytes = PyObject_GetAttrString(code, "co_code");
+    PyObject *bytes = attribute(code, "co_code");
     if (bytes && !PyBytes_Check(bytes))
         Py_CLEAR(bytes);
-    PyErr_Clear();
     return bytes;
 }
 
@@ -84,7 +80,7 @@ static bool learn(void) {
 }
 
 static void find_lines(struct lines *of) {
-    PyObject *names = PyObject_GetAttrString(of->code, "co_names"), *bytes = learn() ? bytes_of(of->code) : NULL;
+    PyObject *names = attribute(of->code, "co_names"), *bytes = learn() ? bytes_of(of->code) : NULL;
     bool shared = speaks_of_ranks(of->code);
     of->n = 0;
     for (Py_ssize_t i = 0; names && bytes && i + 1 < PyBytes_Size(bytes) && of->n < MOST_LINES; i += 2) {
@@ -102,18 +98,17 @@ static void find_lines(struct lines *of) {
 }
 
 void rank_calls_meet(PyObject *code) {
-    PyObject *file = has_mpi ? NULL : PyObject_GetAttrString(code, "co_filename");
-    const char *path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    PyObject *file = has_mpi ? NULL : attribute(code, "co_filename");
+    const char *path = text_of(file, NULL);
     has_mpi |= path && strstr(path, "/mpi4py/");
     Py_XDECREF(file);
-    PyObject *names = n_known < MOST_CODES ? PyObject_GetAttrString(code, "co_names") : NULL;
+    PyObject *names = n_known < MOST_CODES ? attribute(code, "co_names") : NULL;
     bool any = false;
     for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++) {
         int method = method_of(PyTuple_GetItem(names, i), true);
         any = method >= FIRST_SHARED ? speaks_of_ranks(code) : method >= 0;
     }
     Py_XDECREF(names);
-    PyErr_Clear();
     if (any) {
         Py_IncRef(code);
         known[n_known] = (struct lines){.code = code, .n = -1};

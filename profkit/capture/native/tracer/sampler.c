@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include "sampler.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,6 +21,7 @@
 #include "stacks.h"
 #include "tiers.h"
 #include "waits.h"
+#include "windows.h"
 
 /* Mean time between looks, and the share of the process's pace that they may take: otherwise many processes on one
  * CPU would spend it on looks. While nothing runs it grows to an eighth of the idle time. Charges do not depend on
@@ -45,6 +47,10 @@
 /* A look that is this late, without having queued, means that the process was stopped. */
 #define STOPPED_NS 20000000
 
+/* Until windows are followed, and after an error. */
+#define FOLLOW_FIRST_NS 50000000
+#define FOLLOW_AGAIN_NS 1500000000
+
 /* Known to profkit/capture/agent/settings.py. */
 #define THREAD_NAME "profkit-tracer"
 
@@ -58,10 +64,13 @@ static int forking; /* threads about to fork, which must not find ours running *
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static PyThreadState *mine;
 static PyObject *change_function;
+static void *(*work)(void *of); /* of the booker: to book, or to follow windows */
+static int64_t follows_at; /* the time of its next call */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t bell, orders;  /* for the looker, for the booker */
-static bool stopping, woken;
+static atomic_bool stopping;
+static bool woken;
 static bool ordered, looked_last;    /* book what was seen; no more looks follow */
 static void (*errand)(void);         /* the looker's next task */
 
@@ -97,15 +106,11 @@ static uint64_t next_random(void) {
 
 static int64_t around(int64_t mean) { return mean / 2 + (int64_t)(next_random() % (uint64_t)(mean | 1)); }
 
-static int64_t own_cpu_ns(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
-}
+static int64_t own_cpu_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 static void ring(bool stop) {
     pthread_mutex_lock(&lock);
-    stopping |= stop;
+    stopping = stopping || stop;
     woken = true;
     pthread_cond_signal(&bell);
     pthread_mutex_unlock(&lock);
@@ -386,6 +391,41 @@ static void *book_on(void *of) {
     return NULL;
 }
 
+typedef void (*enter_function)(PyThreadState *state);
+
+/* From Python 3.12 on the target's tools see the events of all threads: have none here. */
+static void stay_unseen(void) {
+#ifdef PROFKIT_ABI3
+    enter_function enter = (enter_function)dlsym(RTLD_DEFAULT, "PyThreadState_EnterTracing");
+    if (enter) /* it is not in the limited API */
+        enter(mine);
+#endif
+}
+
+/* In place of the above where windows are captured: call the agent when they change, or the clock may change them. */
+static void *follow_on(void *of) {
+    booker_number = kernel_thread_id();
+    prctl(PR_SET_NAME, THREAD_NAME);
+    mine = PyThreadState_New(of);
+    if (!mine)
+        return NULL;
+    stay_unseen();
+    while (windows_wait(&stopping, follows_at)) {
+        PyEval_AcquireThread(mine);
+        PyObject *seconds = PyObject_CallFunctionObjArgs(change_function, NULL);
+        double pause = seconds ? PyFloat_AsDouble(seconds) : -1.0;
+        Py_XDECREF(seconds);
+        PyErr_Clear();
+        follows_at = clock_monotonic_ns() + (pause >= 0 ? (int64_t)(pause * 1e9) : FOLLOW_AGAIN_NS);
+        PyEval_ReleaseThread(mine);
+    }
+    PyEval_AcquireThread(mine);
+    end_state();
+    booker_number = 0;
+    used_by_ended += own_cpu_ns();
+    return NULL;
+}
+
 static void make_locks(void) {
     pthread_condattr_t attributes;
     pthread_mutex_init(&lock, NULL);
@@ -395,15 +435,6 @@ static void make_locks(void) {
     pthread_cond_init(&bell, &attributes);
     pthread_cond_init(&orders, &attributes);
     pthread_condattr_destroy(&attributes);
-}
-
-static bool make_room(void) {
-    static bool known = false;
-    if (!known) {
-        make_locks();
-        known = looks_make_room();
-    }
-    return known;
 }
 
 static PyInterpreterState *interpreter(void) {
@@ -419,16 +450,29 @@ static bool start_threads(void) {
     errand = NULL;
     looks = 0;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    return started = joinable = create(&booker, book_on, interpreter());
+    return started = joinable = create(&booker, work, interpreter());
 }
 
-bool sampler_start(PyObject *change) {
+static bool start(void *(*what)(void *of), PyObject *function) {
+    static bool has_locks = false;
     PyObject *before = change_function;
-    Py_XINCREF(change);
-    change_function = change;
+    if (!has_locks)
+        make_locks();
+    has_locks = true;
+    Py_XINCREF(function);
+    change_function = function;
     Py_XDECREF(before);
+    work = what;
     wanted_again = forking > 0;
-    return started || (stacks_start() && make_room() && (wanted_again || start_threads()));
+    return started || wanted_again || start_threads();
+}
+
+bool sampler_start(PyObject *change) { return stacks_start() && looks_make_room() && start(book_on, change); }
+
+bool sampler_follow(PyObject *follow) {
+    if (!follows_at)
+        follows_at = clock_monotonic_ns() + FOLLOW_FIRST_NS;
+    return start(follow_on, follow);
 }
 
 bool sampler_is_here(void) { return started && pthread_equal(booker, pthread_self()); }
@@ -441,6 +485,7 @@ void sampler_wake(void) {
 /* A fork and the end of the session may both come here: each returns when the threads have ended. */
 static void stop_threads(void) {
     ring(true);
+    windows_end_wait();
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&ending);
     if (joinable) {
@@ -475,7 +520,7 @@ static int start_again(void *Py_UNUSED(nothing)) {
 
 void sampler_resume(void) {
     forking -= forking > 0;
-    if (wanted_again && !forking)
+    if (wanted_again && !forking && work == book_on) /* windows: the agent begins again, at the end of os.fork() */
         Py_AddPendingCall(start_again, NULL);
 }
 
@@ -483,7 +528,7 @@ void sampler_forget(void) {
     started = joinable = wanted_again = stopping = false;
     forking = 0;
     booker_number = looker_number = 0;
-    used_by_ended = 0;
+    used_by_ended = follows_at = 0;
     looks_forget();
     slices_forget();
     make_locks();

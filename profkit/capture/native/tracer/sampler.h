@@ -17,6 +17,10 @@
  * Called with the GIL by a Python function that another one has called. */
 bool sampler_start(PyObject *change);
 
+/* Start to follow windows instead: call `follow`, which returns the seconds until the clock changes them, when they
+ * may have changed. False without an exception if impossible. */
+bool sampler_follow(PyObject *follow);
+
 void sampler_wake(void);
 
 /* Whether the calling thread is the booker, which runs the agent's code. */

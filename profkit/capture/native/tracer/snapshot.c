@@ -8,17 +8,12 @@
 #include "ranges.h"
 #include "waiting.h"
 
-/* A function, or an edge with the callee's label. */
+/* A function; an edge or a row of a context, with the callee's label; or a call that has not returned: what its
+ * function would gain if it returned now. */
 struct row {
     PyObject *label; /* owned */
     int64_t calls, recursive, total, own, wait, cumulative_wait, blocked, cumulative_blocked;
     size_t n_callees; /* rows of `edges`, in order */
-};
-
-/* A call that has not returned: what its function would gain if it returned now. */
-struct open_row {
-    PyObject *label; /* owned */
-    int64_t total, own, wait, cumulative_wait, blocked, cumulative_blocked;
 };
 
 struct context_row {
@@ -30,11 +25,9 @@ struct context_row {
 };
 
 struct snapshot {
-    struct row *functions, *edges, *inside;
+    struct row *functions, *edges, *inside, *open;
     struct context_row *contexts;
-    size_t n_contexts, n_inside;
-    struct open_row *open;
-    size_t n_functions, n_edges, n_open;
+    size_t n_functions, n_edges, n_inside, n_open, n_contexts;
     pid_t native;
     unsigned long ident;
     bool ended, measured;
@@ -98,7 +91,7 @@ static void copy_open(struct snapshot *copy, const struct table *table, bool own
         const struct call *call = &table->stack[i];
         bool innermost = call == table->top;
         int64_t total = now - call->start;
-        copy->open[i - 1] = (struct open_row){
+        copy->open[i - 1] = (struct row){
             .label = shared(call->function->name->label),
             .total = total,
             .own = total - call->children - inner,
@@ -147,17 +140,29 @@ static bool copy_contexts(struct snapshot *copy, const struct table *table) {
     return true;
 }
 
-struct snapshot *snapshot_take(struct table *table, bool own_thread, bool ended) {
-    struct snapshot *copy = calloc(1, sizeof *copy);
-    if (!copy)
-        return NULL;
+static void free_rows(struct row *rows, size_t n) {
+    for (size_t i = 0; rows && i < n; i++)
+        Py_XDECREF(rows[i].label);
+    free(rows);
+}
+
+static void free_snapshot(struct snapshot *snapshot) {
+    free_rows(snapshot->functions, snapshot->n_functions);
+    free_rows(snapshot->edges, snapshot->n_edges);
+    free_rows(snapshot->inside, snapshot->n_inside);
+    free_rows(snapshot->open, snapshot->n_open);
+    for (size_t i = 0; i < snapshot->n_contexts; i++)
+        Py_XDECREF(snapshot->contexts[i].opener);
+    free(snapshot->contexts);
+}
+
+/* Copy a table, which may be the calling thread's; false without memory. */
+static bool take(struct snapshot *copy, struct table *table, bool own_thread, bool ended) {
     copy->functions = calloc(table->n_functions + 1, sizeof *copy->functions);
     copy->edges = calloc(table->n_edges + 1, sizeof *copy->edges);
     copy->open = calloc((size_t)(table->top - table->stack) + 1, sizeof *copy->open);
-    if (!copy->functions || !copy->edges || !copy->open) {
-        snapshot_free(copy);
-        return NULL;
-    }
+    if (!copy->functions || !copy->edges || !copy->open)
+        return false;
     copy->n_functions = table->n_functions;
     copy->native = table->native;
     copy->ident = table->ident;
@@ -171,71 +176,35 @@ struct snapshot *snapshot_take(struct table *table, bool own_thread, bool ended)
     if (!ended || table->generation == kernel_generation)
         pthread_mutex_lock(&table->lock);
     else if (pthread_mutex_trylock(&table->lock) != 0)
-        return copy;
+        return true;
     bool copied = copy_contexts(copy, table);
     pthread_mutex_unlock(&table->lock);
-    if (!copied) {
-        snapshot_free(copy);
-        return NULL;
-    }
-    return copy;
+    return copied;
 }
 
-void snapshot_free(struct snapshot *snapshot) {
-    if (!snapshot)
-        return;
-    for (size_t i = 0; snapshot->functions && i < snapshot->n_functions; i++)
-        Py_XDECREF(snapshot->functions[i].label);
-    for (size_t i = 0; i < snapshot->n_edges; i++)
-        Py_XDECREF(snapshot->edges[i].label);
-    for (size_t i = 0; i < snapshot->n_open; i++)
-        Py_XDECREF(snapshot->open[i].label);
-    for (size_t i = 0; i < snapshot->n_contexts; i++)
-        Py_XDECREF(snapshot->contexts[i].opener);
-    for (size_t i = 0; i < snapshot->n_inside; i++)
-        Py_XDECREF(snapshot->inside[i].label);
-    free(snapshot->contexts);
-    free(snapshot->inside);
-    free(snapshot->functions);
-    free(snapshot->edges);
-    free(snapshot->open);
-    free(snapshot);
+static double seconds(int64_t count, double unit) { return (double)at_least_zero(count) * unit; }
+
+/* `(code, calls, recursive calls, total, own, wait, cumulative wait, blocked, cumulative blocked)`, and the list of
+ * callees if there is one. */
+static PyObject *function_as_tuple(const struct row *row, double tick, PyObject *callees) {
+    return Py_BuildValue(callees ? "(OLLddddddN)" : "(OLLdddddd)", row->label, (long long)row->calls,
+                         (long long)row->recursive, seconds(row->total, tick), seconds(row->own, tick),
+                         seconds(row->wait, 1e-9), seconds(row->cumulative_wait, 1e-9), seconds(row->blocked, 1e-9),
+                         seconds(row->cumulative_blocked, 1e-9), callees);
 }
 
-static bool put(PyObject *tuple, Py_ssize_t index, PyObject *value) {
-    if (!value)
-        return false;
-    PyTuple_SetItem(tuple, index, value);
-    return true;
+static PyObject *edge_as_tuple(const struct row *row, double tick) { return function_as_tuple(row, tick, NULL); }
+
+static PyObject *open_as_tuple(const struct row *row, double tick) {
+    return Py_BuildValue("(Odddddd)", row->label, seconds(row->total, tick), seconds(row->own, tick),
+                         seconds(row->wait, 1e-9), seconds(row->cumulative_wait, 1e-9), seconds(row->blocked, 1e-9),
+                         seconds(row->cumulative_blocked, 1e-9));
 }
 
-static PyObject *seconds(int64_t count, double unit) {
-    return PyFloat_FromDouble((double)at_least_zero(count) * unit);
-}
-
-/* `(code, calls, recursive calls, total, own, wait, cumulative wait, blocked, cumulative blocked)`, with room for
- * callees if wanted. */
-static PyObject *row_as_tuple(const struct row *row, double tick, bool with_callees) {
-    PyObject *tuple = PyTuple_New(with_callees ? 10 : 9);
-    if (tuple && put(tuple, 0, shared(row->label)) && put(tuple, 1, PyLong_FromLongLong(row->calls)) &&
-        put(tuple, 2, PyLong_FromLongLong(row->recursive)) && put(tuple, 3, seconds(row->total, tick)) &&
-        put(tuple, 4, seconds(row->own, tick)) && put(tuple, 5, seconds(row->wait, 1e-9)) &&
-        put(tuple, 6, seconds(row->cumulative_wait, 1e-9)) && put(tuple, 7, seconds(row->blocked, 1e-9)) &&
-        put(tuple, 8, seconds(row->cumulative_blocked, 1e-9)))
-        return tuple;
-    Py_XDECREF(tuple);
-    return NULL;
-}
-
-static PyObject *open_as_tuple(const struct open_row *row, double tick) {
-    PyObject *tuple = PyTuple_New(7);
-    if (tuple && put(tuple, 0, shared(row->label)) && put(tuple, 1, seconds(row->total, tick)) &&
-        put(tuple, 2, seconds(row->own, tick)) && put(tuple, 3, seconds(row->wait, 1e-9)) &&
-        put(tuple, 4, seconds(row->cumulative_wait, 1e-9)) && put(tuple, 5, seconds(row->blocked, 1e-9)) &&
-        put(tuple, 6, seconds(row->cumulative_blocked, 1e-9)))
-        return tuple;
-    Py_XDECREF(tuple);
-    return NULL;
+/* `(code, calls, own, wait, blocked)`. */
+static PyObject *inside_as_tuple(const struct row *row, double tick) {
+    return Py_BuildValue("(OLddd)", row->label, (long long)row->calls, seconds(row->own, tick),
+                         seconds(row->wait, 1e-9), seconds(row->blocked, 1e-9));
 }
 
 static bool append(PyObject *list, PyObject *item) {
@@ -244,10 +213,11 @@ static bool append(PyObject *list, PyObject *item) {
     return done;
 }
 
-static PyObject *callees_as_list(const struct row *edges, size_t n, double tick) {
+static PyObject *rows_as_list(const struct row *rows, size_t n, double tick,
+                              PyObject *(*as_tuple)(const struct row *, double)) {
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < n; i++)
-        if (!append(list, row_as_tuple(&edges[i], tick, false)))
+        if (!append(list, as_tuple(&rows[i], tick)))
             Py_CLEAR(list);
     return list;
 }
@@ -261,78 +231,63 @@ static PyObject *entries_as_list(const struct snapshot *snapshot, double tick) {
         edges += row->n_callees;
         if (!(row->calls || row->wait || row->blocked || row->n_callees))
             continue;
-        PyObject *tuple = row_as_tuple(row, tick, true);
-        PyObject *last = row->n_callees ? callees_as_list(callees, row->n_callees, tick) : shared(Py_None);
-        if (!tuple || !put(tuple, 9, last)) {
-            Py_XDECREF(tuple ? NULL : last);
-            Py_XDECREF(tuple);
+        PyObject *last = row->n_callees ? rows_as_list(callees, row->n_callees, tick, edge_as_tuple) : shared(Py_None);
+        if (!last || !append(list, function_as_tuple(row, tick, last)))
             Py_CLEAR(list);
-        } else if (!append(list, tuple)) {
-            Py_CLEAR(list);
-        }
     }
     return list;
-}
-
-static PyObject *open_as_list(const struct snapshot *snapshot, double tick) {
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < snapshot->n_open; i++)
-        if (!append(list, open_as_tuple(&snapshot->open[i], tick)))
-            Py_CLEAR(list);
-    return list;
-}
-
-/* `(code, calls, own, wait, blocked)`. */
-static PyObject *inside_as_tuple(const struct row *row, double tick) {
-    PyObject *tuple = PyTuple_New(5);
-    if (tuple && put(tuple, 0, shared(row->label)) && put(tuple, 1, PyLong_FromLongLong(row->calls)) &&
-        put(tuple, 2, seconds(row->own, tick)) && put(tuple, 3, seconds(row->wait, 1e-9)) &&
-        put(tuple, 4, seconds(row->blocked, 1e-9)))
-        return tuple;
-    Py_XDECREF(tuple);
-    return NULL;
 }
 
 /* `(index of the parent or -1, domain, name, opener or None, ranges, rows)`. */
-static PyObject *context_as_tuple(const struct context_row *context, const struct row *rows, double tick) {
-    PyObject *list = PyList_New(0);
-    for (size_t i = 0; list && i < context->n_rows; i++)
-        if (!append(list, inside_as_tuple(&rows[i], tick)))
-            Py_CLEAR(list);
-    PyObject *tuple = list ? PyTuple_New(6) : NULL;
-    if (!tuple) {
-        Py_XDECREF(list);
-        return NULL;
-    }
-    PyTuple_SetItem(tuple, 5, list);
-    if (put(tuple, 0, PyLong_FromSsize_t(context->parent)) && put(tuple, 1, PyLong_FromUnsignedLong(context->domain)) &&
-        put(tuple, 2, PyLong_FromUnsignedLong(context->name)) &&
-        put(tuple, 3, shared(context->opener ? context->opener : Py_None)) &&
-        put(tuple, 4, PyLong_FromLongLong(context->count)))
-        return tuple;
-    Py_DECREF(tuple);
-    return NULL;
-}
-
 static PyObject *contexts_as_list(const struct snapshot *snapshot, double tick) {
     PyObject *list = PyList_New(0);
     const struct row *rows = snapshot->inside;
     for (size_t i = 0; list && i < snapshot->n_contexts; i++) {
-        if (!append(list, context_as_tuple(&snapshot->contexts[i], rows, tick)))
+        const struct context_row *context = &snapshot->contexts[i];
+        PyObject *inside = rows_as_list(rows, context->n_rows, tick, inside_as_tuple);
+        if (!inside || !append(list, Py_BuildValue("(nIIOLN)", context->parent, context->domain, context->name,
+                                                   context->opener ? context->opener : Py_None,
+                                                   (long long)context->count, inside)))
             Py_CLEAR(list);
-        rows += snapshot->contexts[i].n_rows;
+        rows += context->n_rows;
     }
     return list;
 }
 
-PyObject *snapshot_as_tuple(const struct snapshot *snapshot, double tick) {
-    PyObject *tuple = PyTuple_New(8);
-    if (tuple && put(tuple, 0, PyLong_FromLong((long)snapshot->native)) &&
-        put(tuple, 1, PyLong_FromUnsignedLong(snapshot->ident)) &&
-        put(tuple, 2, PyBool_FromLong(snapshot->ended)) && put(tuple, 3, PyBool_FromLong(snapshot->measured)) &&
-        put(tuple, 4, PyLong_FromLongLong(snapshot->lost)) && put(tuple, 5, entries_as_list(snapshot, tick)) &&
-        put(tuple, 6, open_as_list(snapshot, tick)) && put(tuple, 7, contexts_as_list(snapshot, tick)))
-        return tuple;
-    Py_XDECREF(tuple);
-    return NULL;
+static PyObject *as_tuple(const struct snapshot *snapshot, double tick) {
+    PyObject *entries = entries_as_list(snapshot, tick);
+    PyObject *open = entries ? rows_as_list(snapshot->open, snapshot->n_open, tick, open_as_tuple) : NULL;
+    PyObject *contexts = open ? contexts_as_list(snapshot, tick) : NULL;
+    PyObject *tuple = contexts ? Py_BuildValue("(lkOOLOOO)", (long)snapshot->native, snapshot->ident,
+                                               snapshot->ended ? Py_True : Py_False,
+                                               snapshot->measured ? Py_True : Py_False, (long long)snapshot->lost,
+                                               entries, open, contexts)
+                               : NULL;
+    Py_XDECREF(contexts);
+    Py_XDECREF(open);
+    Py_XDECREF(entries);
+    return tuple;
+}
+
+PyObject *snapshot_of(struct table *const *tables, size_t n) {
+    pid_t own = kernel_thread_id();
+    PyObject *list = NULL;
+    bool taken = true;
+    struct snapshot *snapshots = calloc(n + 1, sizeof *snapshots);
+    if (!snapshots)
+        return PyErr_NoMemory();
+    for (size_t i = 0; i < n && taken; i++)
+        taken = take(&snapshots[i], tables[i], tables[i]->native == own, table_ended(tables[i]));
+    if (taken)
+        list = PyList_New(0);
+    else
+        PyErr_NoMemory();
+    double tick = clock_seconds_per_tick();
+    for (size_t i = 0; list && i < n; i++)
+        if (!append(list, as_tuple(&snapshots[i], tick)))
+            Py_CLEAR(list);
+    for (size_t i = 0; i < n; i++)
+        free_snapshot(&snapshots[i]);
+    free(snapshots);
+    return list;
 }

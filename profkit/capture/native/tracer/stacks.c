@@ -51,7 +51,7 @@ static uintptr_t code_type;
 static uintptr_t between;
 
 /* CO_NO_MONITORING_EVENTS, a flag of code since Python 3.12. */
-#define NO_EVENTS 0x2000000ul
+#define NO_EVENTS 0x2000000l
 
 /* Tag bits in a word with a pointer. */
 #define TAGS ((uintptr_t)7)
@@ -158,20 +158,6 @@ static size_t place_of(const uintptr_t *words, size_t n, uintptr_t wanted, uintp
 
 static uintptr_t frame_in(PyObject *frame) { return word_in(frame, sizeof(PyObject) + sizeof(uintptr_t)); }
 
-static PyObject *attribute(PyObject *of, const char *name) {
-    PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;
-    PyErr_Clear();
-    return value;
-}
-
-static long number_of(PyObject *of, const char *name) {
-    PyObject *value = attribute(of, name);
-    long number = value ? PyLong_AsLong(value) : -1;
-    Py_XDECREF(value);
-    PyErr_Clear();
-    return number;
-}
-
 static size_t words_there(uintptr_t from, uintptr_t *words, size_t most) {
     while (most > 0 && !stacks_copy(from, words, most * sizeof *words))
         most -= most > 8 ? 8 : 1;
@@ -196,7 +182,7 @@ static bool find_frame(uintptr_t state, uintptr_t frame) {
 static bool find_in_frame(PyObject *frame, PyObject *around, PyObject *code) {
     uintptr_t words[FRAME_WORDS];
     size_t n = words_there(frame_in(frame), words, FRAME_WORDS);
-    long last = number_of(frame, "f_lasti");
+    long last = attribute_number(frame, "f_lasti");
     layout.code = place_of(words, n, (uintptr_t)code, TAGS);
     layout.back = place_of(words, n, frame_in(around), 0);
     for (size_t i = 0; i < n; i++) {
@@ -230,8 +216,7 @@ static bool is_right(void) {
     size_t depth = 0;
     Py_XINCREF(frame);
     while (right && frame && frame != Py_None) {
-        PyObject *code = PyObject_GetAttrString(frame, "f_code");
-        PyObject *around = PyObject_GetAttrString(frame, "f_back");
+        PyObject *code = attribute(frame, "f_code"), *around = attribute(frame, "f_back");
         for (; depth < stack.n && stack.frames[depth].code != (uintptr_t)code; depth++) {
             if (stack.frames[depth].code && between && stack.frames[depth].code != between)
                 break;
@@ -244,7 +229,6 @@ static bool is_right(void) {
         frame = around;
     }
     Py_XDECREF(frame);
-    PyErr_Clear();
     if (right && depth < stack.n && stack.frames[depth].code) /* the outermost frame also has one around it */
         between = stack.frames[depth].code;
     stacks_free(&stack);
@@ -257,9 +241,7 @@ bool stacks_start(void) {
     if (known)
         return known > 0;
     by_file = is_refused();
-    PyObject *frame = (PyObject *)PyEval_GetFrame();
-    PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
-    PyErr_Clear();
+    PyObject *code = attribute((PyObject *)PyEval_GetFrame(), "f_code");
     code_type = code ? (uintptr_t)Py_TYPE(code) : 0;
     Py_XDECREF(code);
     freed_start();
@@ -303,11 +285,7 @@ bool stacks_is_code(uintptr_t code, uint64_t freed) {
     if (freed_since(code, freed) || !can_be_kept(code))
         return false;
     /* The interpreter's own code, e.g. for calling a class, has no events. */
-    PyObject *flags = PyObject_GetAttrString((PyObject *)code, "co_flags");
-    unsigned long value = flags ? PyLong_AsUnsignedLong(flags) : 0;
-    Py_XDECREF(flags);
-    PyErr_Clear();
-    return !(value & NO_EVENTS);
+    return !(attribute_number((PyObject *)code, "co_flags") & NO_EVENTS);
 }
 
 static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame) {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../nvtx/reserve.h"
 #include "clock.h"
 #include "layout.h"
 
@@ -45,32 +45,6 @@ static struct mapped {
     size_t bytes;
 } *all_mapped; /* if on_network */
 static struct block *given_back[LARGEST_BLOCK + 1]; /* linked by the first word of their content */
-
-/* Allocate `bytes` at the end of a file: a store into a hole would be a SIGBUS when the disk is full. */
-static bool reserve(int fd, uint64_t offset, size_t bytes) {
-    struct rlimit most;
-    /* Writing past this limit would send SIGXFSZ to the target. */
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && offset + bytes > most.rlim_cur) {
-        errno = EFBIG;
-        return false;
-    }
-    int error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-    if (error == 0)
-        return true;
-    if (error != EOPNOTSUPP && error != EINVAL) {
-        errno = error;
-        return false;
-    }
-    static const char zeros[4096];
-    for (size_t done = 0; done < bytes;) {
-        size_t part = bytes - done < sizeof zeros ? bytes - done : sizeof zeros;
-        ssize_t wrote = pwrite(fd, zeros, part, (off_t)(offset + done));
-        if (wrote <= 0)
-            return false;
-        done += (size_t)wrote;
-    }
-    return true;
-}
 
 /* Whether a descriptor is our file's: by now a path may lead elsewhere, and a number belong to another file. */
 static bool is_ours(int fd) {

@@ -54,28 +54,32 @@ void *table_take(struct table *table, size_t size) {
     return place;
 }
 
-static void edges_put(struct slot *slots, size_t mask, const void *key, struct edge *edge) {
-    size_t i = edges_slot(key, mask);
-    while (slots[i].key)
-        i = (i + 1) & mask;
-    slots[i] = (struct slot){key, edge};
+void slots_put(struct slots *slots, uint64_t key, void *entry) {
+    size_t i = slots_first(key, slots->mask);
+    while (slots->slots[i].key)
+        i = (i + 1) & slots->mask;
+    slots->slots[i] = (struct slot){key, entry};
+    slots->used++;
 }
 
-/* Make room for one more; with half of the slots empty, a search ends after a step or two. */
-static bool edges_reserve(struct edges *edges) {
-    if (edges->slots && 2 * (edges->used + 1) <= edges->mask + 1)
+/* With half of the slots empty, a search ends after a step or two. */
+bool slots_reserve(struct slots *slots) {
+    if (slots->slots && 2 * (slots->used + 1) <= slots->mask + 1)
         return true;
-    size_t size = edges->slots ? 2 * (edges->mask + 1) : FIRST_SLOTS;
-    struct slot *slots = calloc(size, sizeof *slots);
-    if (!slots)
+    struct slots grown = {.mask = slots->slots ? 2 * slots->mask + 1 : FIRST_SLOTS - 1};
+    grown.slots = calloc(grown.mask + 1, sizeof *grown.slots);
+    if (!grown.slots)
         return false;
-    for (size_t i = 0; edges->slots && i <= edges->mask; i++)
-        if (edges->slots[i].key)
-            edges_put(slots, size - 1, edges->slots[i].key, edges->slots[i].edge);
-    free(edges->slots);
-    edges->slots = slots;
-    edges->mask = size - 1;
+    for (size_t i = 0; slots->slots && i <= slots->mask; i++)
+        if (slots->slots[i].key)
+            slots_put(&grown, slots->slots[i].key, slots->slots[i].entry);
+    free(slots->slots);
+    *slots = grown;
     return true;
+}
+
+static void edges_put(struct slots *edges, const void *key, struct edge *edge) {
+    slots_put(edges, (uintptr_t)key, edge);
 }
 
 static void publish(_Atomic uint32_t *kind, enum entry_kind value) {
@@ -183,7 +187,7 @@ static void free_memory(struct table *table) {
     }
     table->base = table->last_function = NULL;
     table->first_seen = NULL;
-    table->functions = (struct edges){0};
+    table->functions = (struct slots){0};
     table->stack = table->top = table->limit = NULL;
     table->arena = NULL;
 }
@@ -223,8 +227,8 @@ static struct edge *edge_to(const struct function *caller, const struct name *na
     return edge;
 }
 
-struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name) {
-    if (!edges_reserve(&table->functions))
+static struct edge *add_edge(struct table *table, struct function *caller, struct name *name) {
+    if (!slots_reserve(&table->functions))
         return NULL;
     struct edge *known = edges_find(&table->functions, name);
     struct function *callee = known ? known->callee : add_function(table, name);
@@ -235,10 +239,8 @@ struct edge *table_named_edge(struct table *table, struct function *caller, stru
     edge->called = callee->number;
     edge->callee = callee;
     publish(&edge->kind, ENTRY_EDGE);
-    if (!known) {
-        edges_put(table->functions.slots, table->functions.mask, name, edge);
-        table->functions.used++;
-    }
+    if (!known)
+        edges_put(&table->functions, name, edge);
     if (caller->last_callee)
         caller->last_callee->next = edge;
     else
@@ -248,6 +250,11 @@ struct edge *table_named_edge(struct table *table, struct function *caller, stru
     return edge;
 }
 
+struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name) {
+    struct edge *edge = edge_to(caller, name);
+    return edge ? edge : add_edge(table, caller, name);
+}
+
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self) {
     PyObject *type, *value, *traceback;
@@ -255,16 +262,15 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
     bool kept;
     /* throw() resumes a generator with the exception pending, and a label may need Python code. */
     PyErr_Fetch(&type, &value, &traceback);
-    struct name *name = edges_reserve(&caller->callees) ? names_of(key, object, self, &kept) : NULL;
+    struct name *name = slots_reserve(&caller->callees) ? names_of(key, object, self, &kept) : NULL;
     if (name) {
         if (!kept || name->n_keys > 1)
             edge = edge_to(caller, name);
         if (!edge)
-            edge = table_named_edge(table, caller, name);
+            edge = add_edge(table, caller, name);
     }
     if (edge && kept) {
-        edges_put(caller->callees.slots, caller->callees.mask, key, edge);
-        caller->callees.used++;
+        edges_put(&caller->callees, key, edge);
         caller->last_key = key;
         caller->last = edge;
     }
@@ -276,18 +282,14 @@ struct edge *table_add_edge(struct table *table, struct function *caller, const 
 
 struct edge *table_known_edge(struct table *table, struct function *caller, const void *key) {
     struct name *name = names_known(key);
-    struct edge *edge = name && edges_reserve(&caller->callees) ? edge_to(caller, name) : NULL;
-    if (name && !edge)
-        edge = table_named_edge(table, caller, name);
-    if (edge && edges_reserve(&caller->callees)) {
-        edges_put(caller->callees.slots, caller->callees.mask, key, edge);
-        caller->callees.used++;
-    }
+    struct edge *edge = name ? table_named_edge(table, caller, name) : NULL;
+    if (edge && slots_reserve(&caller->callees))
+        edges_put(&caller->callees, key, edge);
     return edge;
 }
 
-struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function) {
-    if (!edges_reserve(rows))
+struct edge *table_add_row(struct table *table, struct slots *rows, uint32_t context, struct function *function) {
+    if (!slots_reserve(rows))
         return NULL;
     struct edge *row = table_take(table, sizeof *row);
     if (!row)
@@ -296,8 +298,7 @@ struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t con
     row->called = function->number;
     row->callee = function;
     publish(&row->kind, ENTRY_ROW);
-    edges_put(rows->slots, rows->mask, function, row);
-    rows->used++;
+    edges_put(rows, function, row);
     return row;
 }
 
@@ -314,6 +315,12 @@ bool table_grow_stack(struct table *table) {
     table->limit = stack + 2 * used;
     store_give(outgrown);
     return true;
+}
+
+struct function *table_function(const struct table *table, const void *key) {
+    const struct name *name = names_known(key);
+    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
+    return edge ? edge->callee : NULL;
 }
 
 struct call *table_open_call(struct table *table, const void *key) {

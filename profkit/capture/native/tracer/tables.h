@@ -24,7 +24,6 @@ struct line;
 struct slice;
 struct name;
 struct path;
-struct path_slot;
 struct pause;
 struct ranges;
 
@@ -53,14 +52,12 @@ struct edge {
     struct path *path;         /* of that call */
 };
 
-struct slot {
-    const void *key;
-    struct edge *edge;
-};
-
-/* Open addressing by pointer values; `mask` is the size, a power of two, minus one. */
-struct edges {
-    struct slot *slots;
+/* Open addressing by keys other than 0; `mask` is the size, a power of two, minus one. */
+struct slots {
+    struct slot {
+        uint64_t key;
+        void *entry;
+    } *slots;
     size_t mask, used;
 };
 
@@ -77,7 +74,7 @@ struct function {
     int64_t cut;     /* calls counted because they were open at a change of tier */
     int64_t counted_recursive; /* recursive part of `counted` of all its edges */
     int64_t again;   /* cut calls not seen open since */
-    struct edges callees; /* by code object, or PyMethodDef of a C function */
+    struct slots callees; /* edges by code object, or PyMethodDef of a C function */
     struct name *name;
     struct edge *first_callee, *last_callee;
     struct function *next;   /* of the table, by first call */
@@ -98,11 +95,9 @@ struct call {
     struct function *function;
 };
 
-/* See paths.h. Open addressing; `mask` is the size minus one. */
+/* See paths.h. */
 struct paths {
-    struct path_slot *slots;
-    size_t mask;
-    uint32_t n;
+    struct slots known; /* by parent and function */
     struct path *first, *last;
 };
 
@@ -140,7 +135,7 @@ struct table {
     struct function *base, *last_function;
     struct edge *first_seen; /* in this burst */
     struct slice *slices; /* the newest; see slices.h */
-    struct edges functions; /* by name; each slot has some edge to the function */
+    struct slots functions; /* by name: some edge to the function */
     uint32_t n_functions, n_edges; /* n_functions excludes the base, n_edges includes its edges */
     struct chunk *arena;
     struct paths paths;
@@ -177,18 +172,21 @@ void table_clear(struct table *table);
 struct edge *table_add_edge(struct table *table, struct function *caller, const void *key, PyObject *object,
                             PyObject *self);
 
-/* The same by a function's name, if there is no edge to it. */
+/* The same by a function's name. */
 struct edge *table_named_edge(struct table *table, struct function *caller, struct name *name);
 
 /* The same by the key of a known name, if no edge has the key; NULL also without such a name. */
 struct edge *table_known_edge(struct table *table, struct function *caller, const void *key);
 
-struct edge *table_add_row(struct table *table, struct edges *rows, uint32_t context, struct function *function);
+struct edge *table_add_row(struct table *table, struct slots *rows, uint32_t context, struct function *function);
 
 /* Take zeroed memory that lives as long as the functions. */
 void *table_take(struct table *table, size_t size);
 
 bool table_grow_stack(struct table *table);
+
+/* Return the function of a known key that the thread has called, or NULL. */
+struct function *table_function(const struct table *table, const void *key);
 
 /* Return the innermost open call with this key, or NULL. */
 struct call *table_open_call(struct table *table, const void *key);
@@ -201,19 +199,29 @@ static inline bool table_ended(const struct table *table) {
     return table->generation != kernel_generation || atomic_load(&table->ended);
 }
 
-static inline size_t edges_slot(const void *key, size_t mask) {
-    /* Addresses differ least in the low four bits; Fibonacci's multiplier spreads the rest. */
-    return (size_t)((((uintptr_t)key >> 4) * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
+/* Make room for one more; false without memory. */
+bool slots_reserve(struct slots *slots);
+
+/* Put an entry where there is room. */
+void slots_put(struct slots *slots, uint64_t key, void *entry);
+
+static inline size_t slots_first(uint64_t key, size_t mask) {
+    /* Keys differ least in the low bits; Fibonacci's multiplier spreads the rest. */
+    return (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
 }
 
-static inline struct edge *edges_find(const struct edges *edges, const void *key) {
-    if (!edges->slots)
+static inline void *slots_find(const struct slots *slots, uint64_t key) {
+    if (!slots->slots)
         return NULL;
-    for (size_t i = edges_slot(key, edges->mask);; i = (i + 1) & edges->mask) {
-        const struct slot *slot = &edges->slots[i];
+    for (size_t i = slots_first(key, slots->mask);; i = (i + 1) & slots->mask) {
+        const struct slot *slot = &slots->slots[i];
         if (slot->key == key || !slot->key)
-            return slot->edge;
+            return slot->entry;
     }
+}
+
+static inline struct edge *edges_find(const struct slots *edges, const void *key) {
+    return slots_find(edges, (uintptr_t)key);
 }
 
 #endif

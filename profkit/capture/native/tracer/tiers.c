@@ -1,7 +1,6 @@
 #include "tiers.h"
 
 #include <stdatomic.h>
-#include <time.h>
 
 #include "agent.h"
 #include "booking.h"
@@ -105,11 +104,7 @@ void tiers_want(enum tier tier) {
     sampler_wake();
 }
 
-int64_t tiers_program_ran(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec - sampler_used();
-}
+int64_t tiers_program_ran(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - sampler_used(); }
 
 /* Advance the pace, as threads have queued for `queued` ns since the last call, and return the program's CPU time
  * since then, ns. The pace moves from wall time to CPU time as queueing grows up to the run time. */

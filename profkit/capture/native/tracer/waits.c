@@ -15,7 +15,6 @@
 #include "clock.h"
 #include "fold.h"
 #include "layout.h"
-#include "names.h"
 #include "stacks.h"
 #include "store.h"
 #include "tables.h"
@@ -256,15 +255,15 @@ static int64_t collection_began; /* ticks; an interpreter runs one collection at
 static struct function *function_here(struct table *table) {
     if (table->top > table->stack)
         return table->top->function;
-    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
-    PyObject *code = frame ? PyObject_GetAttrString(frame, "f_code") : NULL;
-    const struct name *name = code ? names_known(code) : NULL;
-    const struct edge *edge = name ? edges_find(&table->functions, name) : NULL;
-    if (code && !edge) /* not met by any sample yet */
-        edge = table_add_edge(table, table->base, code, code, NULL);
+    PyObject *code = attribute((PyObject *)PyEval_GetFrame(), "f_code");
+    struct function *function = code ? table_function(table, code) : NULL;
+    if (code && !function) { /* not met by any sample yet */
+        const struct edge *edge = table_add_edge(table, table->base, code, code, NULL);
+        function = edge ? edge->callee : NULL;
+    }
     Py_XDECREF(code);
     PyErr_Clear();
-    return edge ? edge->callee : table->base;
+    return function ? function : table->base;
 }
 
 static PyObject *collects(PyObject *Py_UNUSED(self), PyObject *arguments) {

@@ -192,68 +192,33 @@ static PyObject *window_steps(PyObject *Py_UNUSED(module), PyObject *increment) 
     return PyLong_FromUnsignedLongLong(atomic_fetch_add(&page->steps, by) + by);
 }
 
-/* A lock for the agent's ticker, which ends its wait also when the phase changes. */
-struct bell {
-    PyObject_HEAD
-    atomic_bool stopped, waiting;
-    uint32_t heard;
-};
+static atomic_bool waiting;
 
-static PyObject *bell_acquire(PyObject *self, PyObject *arguments) {
-    struct bell *bell = (struct bell *)self;
-    int blocking;
-    double seconds;
-    if (!PyArg_ParseTuple(arguments, "pd", &blocking, &seconds))
-        return NULL;
-    int64_t until = clock_monotonic_ns() + (int64_t)(seconds * 1e9);
-    Py_BEGIN_ALLOW_THREADS;
-    atomic_store(&bell->waiting, true);
-    while (page && !atomic_load(&bell->stopped)) {
+bool windows_wait(const atomic_bool *stopped, int64_t until) {
+    static uint32_t heard;
+    atomic_store(&waiting, true);
+    while (page && !atomic_load(stopped)) {
         int64_t left = until - clock_monotonic_ns();
         uint32_t value = atomic_load(&page->bell);
-        if (value != bell->heard || left <= 0) {
-            bell->heard = value;
+        if (value != heard || left <= 0) {
+            heard = value;
             break;
         }
         struct timespec timeout = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
         futex(&page->bell, FUTEX_WAIT, value, &timeout);
     }
-    atomic_store(&bell->waiting, false);
-    Py_END_ALLOW_THREADS;
-    return PyBool_FromLong(atomic_load(&bell->stopped));
+    atomic_store(&waiting, false);
+    return page && !atomic_load(stopped);
 }
 
 /* The waiting thread may not sleep yet, and so miss a wake: repeat until it answers. */
-static PyObject *bell_release(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    struct bell *bell = (struct bell *)self;
-    atomic_store(&bell->stopped, true);
-    for (int i = 0; page && i < 1000 && atomic_load(&bell->waiting); i++) {
+void windows_end_wait(void) {
+    for (int i = 0; page && i < 1000 && atomic_load(&waiting); i++) {
         struct timespec pause = {.tv_nsec = 20000};
         futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
         nanosleep(&pause, NULL);
     }
-    Py_RETURN_NONE;
 }
-
-static PyMethodDef bell_methods[] = {
-    {"acquire", bell_acquire, METH_VARARGS,
-     "acquire(blocking, seconds)\n--\n\nWait until the phase changes, at most so long; whether release() was called."},
-    {"release", bell_release, METH_NOARGS, "release()\n--\n\nEnd the waiting for good."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot bell_slots[] = {
-    {Py_tp_doc, "Waits for a change of what is captured."},
-    {Py_tp_methods, bell_methods},
-    {0, NULL},
-};
-
-static PyType_Spec bell_spec = {
-    .name = "profkit_tracer.Bell",
-    .basicsize = sizeof(struct bell),
-    .flags = Py_TPFLAGS_DEFAULT,
-    .slots = bell_slots,
-};
 
 static PyMethodDef functions[] = {
     {"windows_map", windows_map, METH_O,
@@ -273,11 +238,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int windows_add_to(PyObject *module) {
-    if (PyModule_AddFunctions(module, functions) < 0)
-        return -1;
-    PyObject *type = PyType_FromSpec(&bell_spec);
-    int failed = type ? PyObject_SetAttrString(module, "Bell", type) : -1;
-    Py_XDECREF(type);
-    return failed;
-}
+int windows_add_to(PyObject *module) { return PyModule_AddFunctions(module, functions); }

@@ -6,10 +6,19 @@
 
 #include "python_api.h"
 
-/* Add this file's functions and type to the module; -1 with an exception on failure. */
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Add this file's functions to the module; -1 with an exception on failure. */
 int windows_add_to(PyObject *module);
 
 /* Wake the agents of all processes, from any thread. */
 void windows_ring(void);
+
+/* Wait until the phase changes, until a time, ns, or until `stopped` is set, of which windows_end_wait() tells. Return
+ * whether to go on. Without the GIL. */
+bool windows_wait(const atomic_bool *stopped, int64_t until);
+void windows_end_wait(void);
 
 #endif
