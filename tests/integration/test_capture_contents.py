@@ -184,11 +184,10 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     program = [interpreter(version), str(PROGRAMS / "recursion.py"), "0.7"]
     with subprocess.Popen([*pin, sys.executable, str(PROGRAMS / "busy.py"), "60"]) as neighbour:
         try:
-            done = run_capture(tmp_path, *pin, "timeout", "-s", "KILL", "6", *program)
+            run = captured(tmp_path, *pin, "timeout", "-s", "KILL", "6", *program, status=-signal.SIGKILL)
         finally:
             neighbour.kill()
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    process = next(p for p in load_run(tmp_path / "run.prof").processes if p.threads)
+    process = next(p for p in run.processes if p.threads)
     assert len(process.threads) == 2
     for thread in process.threads:
         p = thread.profile

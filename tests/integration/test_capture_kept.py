@@ -251,7 +251,7 @@ def test_an_output_that_became_a_directory(tmp_path: Path) -> None:
     assert "cannot be written (Is a directory)" in done.stderr
     (tmp_path / "run.prof").rmdir()
     merged(tmp_path, done.stderr)
-    assert load_run(tmp_path / "run.prof").processes[0].profiled
+    assert done.run.processes[0].profiled
 
 
 def hostile(directory: Path) -> Path:
@@ -274,7 +274,7 @@ def test_the_target_s_modules_are_not_the_launcher_s(tmp_path: Path) -> None:
     assert inherited == f"{modules}:", "the target has another PYTHONPATH than without profkit"
     assert "RuntimeError: secrets of the project" in done.stderr, "the target's own modules were not its own"
     assert done.returncode == 1
-    assert load_run(tmp_path / "run.prof").processes[0].profiled
+    assert done.run.processes[0].profiled
 
 
 def test_a_checkout_on_pythonpath_and_a_script_s_directory(tmp_path: Path) -> None:

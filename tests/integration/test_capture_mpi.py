@@ -57,9 +57,8 @@ def test_capture_of_mpirun(tmp_path: Path) -> None:
     done = run_capture(tmp_path, *mpirun(), sys.executable, PROGRAM, env=mpi_environment())
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("4 ranks, error 0.0")
-    run = load_run(tmp_path / "run.prof")
-    check(run)
-    assert not run.warnings
+    check(done.run)
+    assert not done.run.warnings
 
 
 def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
@@ -83,8 +82,7 @@ def test_a_rank_that_is_killed_takes_the_others_with_it(tmp_path: Path) -> None:
     )
     done = run_capture(tmp_path, *mpirun(), sys.executable, "-c", code, env=mpi_environment())
     assert done.returncode != 0
-    run = load_run(tmp_path / "run.prof")
-    assert [p.exit for p in run.processes if p.role == "rank"] == ["ended"] * 4
-    (notice,) = (notice for notice in run.warnings if notice.code == "ended-unrecorded")
+    assert [p.exit for p in done.run.processes if p.role == "rank"] == ["ended"] * 4
+    (notice,) = (notice for notice in done.run.warnings if notice.code == "ended-unrecorded")
     assert len(notice.numbers["pids"]) == 4
     assert "killed" not in done.stderr.partition("profkit: wrote")[2]

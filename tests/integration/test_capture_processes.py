@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.formats import load_run
 from tests.integration.capturing import (
     PROGRAMS,
     calls,
@@ -173,7 +172,7 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), "-W", "ignore::DeprecationWarning", program]
     done = run_capture(tmp_path, *command, options=("--quiet",), timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
-    run = load_run(tmp_path / "run.prof")
+    run = done.run
     assert len(run.processes) == 49
     assert {p.exit for p in run.processes} == {"exited"}
     assert "snapshots-not-written" not in codes(run)
@@ -271,6 +270,5 @@ def test_files_of_ended_processes_are_put_together(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "many_children.py"))
     children = int(done.stdout)
     assert children < 5000, "nothing was put together"
-    run = load_run(tmp_path / "run.prof")
-    assert [calls(process)["child_work"] for process in run.processes[1:]] == [1] * children
-    assert not run.warnings
+    assert [calls(process)["child_work"] for process in done.run.processes[1:]] == [1] * children
+    assert not done.run.warnings

@@ -62,9 +62,8 @@ def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) ->
     assert "inside" in bare.stdout
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr.strip("\n")) == (0, bare.stdout, "")
-    run = load_run(tmp_path / "run.prof")
-    assert codes(run).count("own-cprofile") == 2
-    assert calls(run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
+    assert codes(done.run).count("own-cprofile") == 2
+    assert calls(done.run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
 
 
 @pytest.mark.parametrize("version", EACH_WAY)
@@ -75,12 +74,11 @@ def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Pat
     assert bare.returncode == 0, bare.stderr
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
-    run = load_run(tmp_path / "run.prof")
-    found = calls(run.processes[0])
+    found = calls(done.run.processes[0])
     assert (found["before"], found["between"], found["after"]) == (1, 1, 1)
     meanwhile = version in NEW
     assert found.get("meanwhile", 0) == (4 if meanwhile else 0)
-    said = codes(run)
+    said = codes(done.run)
     assert ("own-cprofile" in said, "profile-function-replaced" in said) == (not meanwhile, False)
 
 
@@ -156,7 +154,7 @@ def test_a_target_that_takes_the_profilers_place_keeps_its_record(
     done = run_capture(tmp_path, interpreter(version), "-c", program)
     assert done.returncode == 3
     assert (done.stderr.count(REPLACED), "agent failed" in done.stderr) == (not goes_on, False), done.stderr
-    main = load_run(tmp_path / "run.prof").processes[0]
+    main = done.run.processes[0]
     assert main.exit == "exited"
     found = calls(main)
     assert found["before"] == 1
@@ -552,7 +550,6 @@ print([leaf(n) for n in range(3)])
 def test_further_interpreters_are_left_alone_and_that_is_said(tmp_path: Path, version: str) -> None:
     done = run_capture(tmp_path, interpreter(version), script(tmp_path, INTERPRETERS))
     assert (done.returncode, done.stdout) == (0, "[0, 1, 2]\n"), done.stderr
-    run = load_run(tmp_path / "run.prof")
-    assert codes(run) == ["subinterpreters"]
-    (process,) = run.processes
+    assert codes(done.run) == ["subinterpreters"]
+    (process,) = done.run.processes
     assert calls(process)["leaf"] == 3

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture
 from tests.integration.nvtx_ranges import check, ranges_of, require_collector, rows
 from tests.interpreters import interpreter, packages
@@ -57,7 +56,7 @@ def test_nvtx_that_is_switched_off_is_said(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, PROGRAM, env=env)
     assert done.returncode == 0
     assert "NVTX_DISABLE is set (to 0)" in done.stderr
-    (process,) = load_run(tmp_path / "run.prof").processes
+    (process,) = done.run.processes
     assert {domain for _, domain, _ in rows(process)} == {"my library"}, "the Domain API still speaks"
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from profkit.formats import load_run
 from profkit.model import Run
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture, script
@@ -40,8 +39,7 @@ def shimmed(directory: Path, program: str, **variables: str) -> Run:
 def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path) -> None:
     done = run_capture(tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), timeout=120)
     assert (done.stdout, done.returncode) == ("done -2\n", 0), done.stderr
-    run = load_run(tmp_path / "run.prof")
-    (process,) = run.processes
+    (process,) = done.run.processes
     ranges = ranges_of(process)
     assert [(name, kind) for name, _, kind in rows(process)] == EXPECTED
     assert ranges.ended.sum() == len(EXPECTED) - 1, "all but the mark"
@@ -100,7 +98,7 @@ def test_without_the_option_nothing_is_changed(tmp_path: Path) -> None:
     done = run_capture(tmp_path, torch_python(), PROGRAM, timeout=120)
     assert done.returncode == 1
     assert "NVTX functions not installed" in done.stderr
-    assert load_run(tmp_path / "run.prof").processes[0].ranges is None
+    assert done.run.processes[0].ranges is None
 
 
 def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from statistics import median
 
 import pytest
 
-from profkit.formats import load_run
 from profkit.model import Process, Run, Thread
 from tests.integration.capturing import (
     PROGRAMS,
@@ -99,7 +98,7 @@ def samples(process: Process) -> int:
 def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -> None:
     done = run_capture(tmp_path, interpreter(version), HOT, SECONDS, options=("--overhead", "5%"))
     assert done.returncode == 0, done.stderr
-    truth, main = json.loads(done.stdout), load_run(tmp_path / "run.prof").processes[0]
+    truth, main = json.loads(done.stdout), done.run.processes[0]
     assert kinds(main)[0] == "exact"
     assert kinds(main)[-1] == "sampled"
     assert main.effect.low_s <= main.effect.seconds <= main.effect.high_s
@@ -406,10 +405,9 @@ ENDS = {
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
     text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.5)\n{end}\n"
     command = (interpreter(version), script(tmp_path, text))
-    done = run_capture(tmp_path, *command, options=("--overhead", "5%"), env=TIERED)
-    assert done.returncode == (-9 if "kill" in end else 0), done.stderr
-    processes = load_run(tmp_path / "run.prof").processes
-    (main,) = (process for process in processes if column(process, "samples_for", "cumtime"))
+    status = -9 if "kill" in end else 0
+    run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED, status=status)
+    (main,) = (process for process in run.processes if column(process, "samples_for", "cumtime"))
     assert main.exit == ENDS[end]
     assert kinds(main)[-1] == "sampled"
     # Samples are booked many times a second.
@@ -508,7 +506,7 @@ def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: st
     done = run_capture(tmp_path, *command, options=("--overhead", "5%", "--quiet"), env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == plain.stdout
-    assert "sampled" in kinds(load_run(tmp_path / "run.prof").processes[0])
+    assert "sampled" in kinds(done.run.processes[0])
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11"])

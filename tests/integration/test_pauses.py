@@ -141,8 +141,7 @@ def inclusive(thread: Thread, function: str, what: str) -> float:
 
 
 def test_what_a_native_pool_computes_is_in_the_table_of_functions(tmp_path: Path) -> None:
-    captured(tmp_path, sys.executable, script(tmp_path, NATIVE_POOL))
-    found = load_run(tmp_path / "run.prof")
+    found = captured(tmp_path, sys.executable, script(tmp_path, NATIVE_POOL))
     most = next(ranked_run(found).rows())
     assert "collect" in most.name
     assert most.active > 0.5 * most.tottime

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from profkit.capture.agent import native
-from profkit.formats import load_run
 from profkit.measure.iterations import iteration_model
 from profkit.measure.range_functions import InsideRanges, RangeFunctions, range_functions
 from profkit.measure.range_stats import RangeKey, fold_names, pattern_of, range_rows
 from profkit.model import Run
-from tests.integration.capturing import PROGRAMS, captured, environment, in_process, run_capture
+from tests.integration.capturing import PROGRAMS, captured, environment, in_process
 from tests.integration.nvtx_ranges import require_collector
 from tests.interpreters import interpreter, packages
 from tests.requirements import require
@@ -119,8 +118,8 @@ def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None
         "    work()\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    run_capture(tmp_path, sys.executable, "-c", program)
-    found = inside_of(range_functions(load_run(tmp_path / "run.prof")), "long")
+    run = captured(tmp_path, sys.executable, "-c", program, status=-9)
+    found = inside_of(range_functions(run), "long")
     assert seconds(found)["<built-in method time.sleep>"] > 0.0
     assert openers(found) == {"<module>": 1}
 

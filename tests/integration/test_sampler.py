@@ -77,8 +77,7 @@ def test_threads_of_another_language_are_counted_as_the_kernel_does(
 ) -> None:
     done = run_capture(tmp_path, busy_threads, "4", "0.2")
     assert done.returncode == 0
-    used = float(done.stdout)
-    run = load_run(tmp_path / "run.prof")
+    used, run = float(done.stdout), done.run
     (process,) = run.processes
     assert (process.role, process.exit, process.profiled) == ("main", "exited", False)
     assert len(process.threads) == process.peak_threads == 5
@@ -133,7 +132,7 @@ def test_threads_that_ended_before_the_process_did(tmp_path: Path) -> None:
 def test_a_storm_of_short_children(tmp_path: Path) -> None:
     done = run_capture(tmp_path, "bash", "-c", "for i in $(seq 1000); do /bin/true; done; echo done")
     assert (done.returncode, done.stdout) == (0, "done\n")
-    run = load_run(tmp_path / "run.prof")
+    run = done.run
     assert run.processes[0].command[0] == "bash"
     seen = sum(process.cpu_s or 0.0 for process in run.processes)
     # What was too short to be seen is known in sum.

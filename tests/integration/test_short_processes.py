@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.formats import load_run
 from tests.integration.capturing import calls, captured, run_capture, script
 from tests.integration.tracing import NEW, OLD
 from tests.interpreters import interpreter
@@ -53,7 +52,7 @@ def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path:
     plain = finished(command, check=True).stdout
     done = run_capture(tmp_path, *command)
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
-    (process,) = load_run(tmp_path / "run.prof").processes
+    (process,) = done.run.processes
     assert calls(process)["leaf"] == 20
 
 
@@ -94,5 +93,4 @@ def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Pa
     done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
-    run = load_run(tmp_path / "run.prof")
-    assert [calls(process).get("leaf", 0) for process in run.processes[1:]] == [1] * 10
+    assert [calls(process).get("leaf", 0) for process in done.run.processes[1:]] == [1] * 10

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.formats import load_run
 from profkit.model import Process, Profile
 from tests.integration.capturing import PROGRAMS, captured, names, run_capture, script
 from tests.interpreters import EACH_WAY, interpreter
@@ -32,7 +31,7 @@ def capture(directory: Path, version: str) -> tuple[Process, dict[str, list[floa
     lines = [line.split() for line in done.stdout.splitlines()]
     said = {name: list(map(float, seconds)) for name, *seconds in lines}
     assert max(wait for wait, _ in said.values()) > 0.5, "the program was not contended: nothing was tested"
-    return load_run(directory / "run.prof").processes[0], said
+    return done.run.processes[0], said
 
 
 @pytest.mark.alone

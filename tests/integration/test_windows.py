@@ -44,7 +44,7 @@ def windowed(directory: Path, python: str, *words: str, options: tuple[str, ...]
     done = run_capture(directory, python, PROGRAM, *words, options=options, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout
-    return load_run(directory / "run.prof")
+    return done.run
 
 
 def called(process: Process) -> set[str]:
@@ -182,7 +182,7 @@ def test_a_window_that_never_opened_is_said(
     assert done.returncode == 7
     assert "the window never opened" in done.stderr
     assert said in done.stderr
-    run = load_run(tmp_path / "run.prof")
+    run = done.run
     assert code in codes(run)
     assert not any(len(thread.profile) for process in run.processes for thread in process.threads)
     # All there is are the counters of the whole run.

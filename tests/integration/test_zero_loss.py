@@ -88,8 +88,7 @@ def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str
     )
     one_by_one = 'python="$1"; shift; for end; do "$python" program.py "$end"; done; true'
     words = ("bash", "-c", one_by_one, "-", interpreter(version), *ENDS)
-    run_capture(tmp_path, *words)
-    ended = [process for process in load_run(tmp_path / "run.prof").processes if process.profiled]
+    ended = [process for process in captured(tmp_path, *words).processes if process.profiled]
     found = {process.command[-1]: calls(process)["step"] for process in ended}
     assert found == dict.fromkeys(ENDS, 12345)
 
@@ -165,7 +164,7 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
         "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""]),
     )
     done = run_capture(tmp_path, interpreter(version), program)
-    run = load_run(tmp_path / "run.prof")
+    run = done.run
     assert run.manifest.exit_status == 0, done.stderr
     children = {process.pid: process for process in run.processes[1:]}
     for pid, (first, counts) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
@@ -210,8 +209,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
         "    thread.join()\n"
         "os.kill(os.getpid(), 9)\n",
     )
-    run_capture(tmp_path, interpreter(version), program)
-    (process,) = load_run(tmp_path / "run.prof").processes
+    (process,) = captured(tmp_path, interpreter(version), program, status=-9).processes
     assert calls(process)["step"] == 7 * 1500
     assert calls(process)["task"] == 1500
     # Beside those that the tracer keeps apart there are threads that were seen from outside.
