@@ -28,7 +28,6 @@ from tests.integration.capturing import (
     names,
     profkit,
     profkit_command,
-    run_capture,
     script,
 )
 from tests.interpreters import EACH_WAY, interpreter
