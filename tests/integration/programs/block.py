@@ -1,6 +1,6 @@
 """Captures blocks of itself with ``profkit.capture``, and says how the process was and is; see test_block.py.
 
-Arguments: a directory to write to, and the name of a check; prints JSON.
+Arguments: a directory, and the names of checks, each of which writes to a directory of its name there; prints JSON.
 """
 
 from __future__ import annotations
@@ -266,4 +266,9 @@ def counted(directory):
 
 
 if __name__ == "__main__":
-    print(json.dumps(globals()[sys.argv[2]](sys.argv[1])))
+    found = {}
+    for check in sys.argv[2:]:
+        place = os.path.join(sys.argv[1], check)
+        os.mkdir(place)
+        found[check] = globals()[check](place)
+    print(json.dumps(found))
