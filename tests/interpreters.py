@@ -31,6 +31,9 @@ USUAL = (f"{sys.version_info[0]}.{sys.version_info[1]}", "3.12" if sys.version_i
 #: it follows by a profile function, and those that it follows by `sys.monitoring`.
 EACH_WAY = ("3.8", "3.11", "3.12", "3.15")
 
+#: For what depends on which of the two it is, and not on the version.
+BOTH_WAYS = EACH_WAY[1:3]
+
 #: From this version on, interpreters are those that .ci/newer-pythons installs.
 NEWER = [3, 14]
 

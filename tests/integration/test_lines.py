@@ -62,8 +62,7 @@ def eventually(capture: Callable[[], Run], holds: Callable[[Run], bool]) -> None
     pytest.fail("; ".join(f"{lines_of(run, 'loops')} {lines_of(run, 'sort')}" for run in runs))
 
 
-@pytest.mark.parametrize("tier", ["--exact", "--sampled"])
-@pytest.mark.parametrize("version", EACH_WAY)
+@pytest.mark.parametrize(("version", "tier"), [*zip(EACH_WAY, ["--sampled", "--exact"] * 2, strict=True)])
 def test_shares_of_lines(tmp_path: Path, version: str, tier: str) -> None:
     python = interpreter(version)
     program = script(tmp_path, PROGRAM)

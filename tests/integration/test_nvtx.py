@@ -1,4 +1,4 @@
-"""NVTX ranges in captured runs: the real nvtx package under the real command, on every Python at hand."""
+"""NVTX ranges in captured runs: the real nvtx package under the real command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture
 from tests.integration.nvtx_ranges import check, ranges_of, require_collector, rows
-from tests.interpreters import interpreter, packages
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -19,12 +18,8 @@ def built() -> None:
     require_collector()
 
 
-@pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.14"])
-def test_everything_that_the_nvtx_package_can_do(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
-    run = captured(tmp_path, python, PROGRAM, env=env)
+def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, PROGRAM)
     (process,) = run.processes
     check(process)
     assert run.warnings == ()

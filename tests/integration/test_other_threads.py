@@ -10,7 +10,7 @@ import pytest
 from profkit.model import Process
 from tests.integration.capturing import PROGRAMS, calls, run_capture, script
 from tests.integration.tracing import NEW, compiler
-from tests.interpreters import interpreter
+from tests.interpreters import BOTH_WAYS, interpreter
 from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
@@ -90,7 +90,7 @@ done.acquire()
 """
 
 
-@pytest.mark.parametrize("version", ["3.11", *NEW])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_an_audit_hook_in_python_sees_threads_of_other_origin(tmp_path: Path, version: str) -> None:
     """Putting a profile function in asks the hook, which is itself called in that thread."""
     command = (interpreter(version), script(tmp_path, AUDITED), "hears")
@@ -99,7 +99,7 @@ def test_an_audit_hook_in_python_sees_threads_of_other_origin(tmp_path: Path, ve
     assert calls(done.run.processes[0])["leaf"] == 400
 
 
-@pytest.mark.parametrize("version", ["3.11", *NEW])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_an_audit_hook_that_objects_is_asked_once_a_thread(tmp_path: Path, version: str) -> None:
     command = (interpreter(version), script(tmp_path, AUDITED), "objects")
     done = run_capture(tmp_path, *command, options=("--quiet",))

@@ -15,7 +15,7 @@ from profkit.measure.range_stats import RangeKey, fold_names, pattern_of, range_
 from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, captured, environment, in_process
 from tests.integration.nvtx_ranges import require_collector
-from tests.interpreters import interpreter, packages
+from tests.interpreters import BOTH_WAYS, interpreter, packages
 from tests.requirements import require
 
 PROGRAM = str(PROGRAMS / "ranges_around.py")
@@ -100,7 +100,7 @@ def check_sums(run: Run) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.14"])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_functions_inside_ranges(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     env = environment(PYTHONPATH=str(packages(python, "nvtx")))

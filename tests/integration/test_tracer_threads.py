@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.tracing import NEW, OLD, check
+from tests.integration.tracing import NEW, check
 from tests.interpreters import EACH_WAY
 
 pytestmark = pytest.mark.interpreters
@@ -37,7 +37,7 @@ def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> Non
         assert names.count("outer") == 1
 
 
-@pytest.mark.parametrize("version", OLD + NEW)
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_threads_can_be_left_while_they_run(version: str) -> None:
     found = check(version, "detach")
     before, after = found["calls"]

@@ -10,7 +10,7 @@ import pytest
 
 from profkit.model import Process, Profile
 from tests.integration.capturing import PROGRAMS, captured, names, run_capture, script
-from tests.interpreters import EACH_WAY, interpreter
+from tests.interpreters import BOTH_WAYS, interpreter
 from tests.requirements import require
 
 #: Seconds of work and naps on one CPU with this many busy processes; of one nap in programs/queues.py.
@@ -36,7 +36,7 @@ def capture(directory: Path, version: str) -> tuple[Process, dict[str, list[floa
 
 @pytest.mark.alone
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version: str) -> None:
     process, said = capture(tmp_path, version)
     (wait, blocked), profile = said["MainThread"], process.threads[0].profile

@@ -157,35 +157,6 @@ def descriptors(module):
     return {"still_open": still_open, "calls": entry[1], "cumblocked": entry[8]}
 
 
-def greenlets(module):
-    """Switching stacks under the tracer: wrong attribution at worst, every call counted."""
-    import greenlet
-
-    def chatter(n):
-        for _ in range(n):
-            leaf(1)
-            main.switch()
-
-    def visit(others):
-        for _ in range(50):
-            for other in others:
-                if not other.dead:
-                    other.switch()
-
-    main = greenlet.getcurrent()
-    collector = module.Collector()
-    collector.enable()
-    others = [greenlet.greenlet(lambda: chatter(100)) for _ in range(20)]
-    for other in others:
-        other.switch()
-    visit(others)
-    del others, other
-    collector.disable()
-    thread = only_thread(collector)
-    entries = by_name(thread[5])
-    return {"leaf": entries["leaf"][1], "chatter": entries["chatter"][1], "open": len(thread[6])}
-
-
 def deep(module):
     """A recursion deeper than any first guess of its stack."""
 

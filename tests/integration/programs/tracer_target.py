@@ -84,8 +84,12 @@ def split_addresses(text):
         yield part.lstrip("0123456789abcdef")
 
 
-def parity(module, name):
-    """One program under cProfile and under the tracer: calls that differ, and the tracer's time over wall time."""
+def parity(module, *names):
+    """Programs under cProfile and under the tracer: calls that differ, and the tracer's time over wall time."""
+    return {name: parity_of(module, name) for name in names}
+
+
+def parity_of(module, name):
     program = getattr(tracer_workloads, name, None)
     if program is None:
         import tracer_stdlib  # half of the standard library: not for the checks that do without
@@ -94,7 +98,7 @@ def parity(module, name):
     program()
     program()
     gc.collect()
-    gc.disable()
+    gc.disable()  # until the end of the process
     profiler = _lsprof.Profiler(subcalls=True, builtins=True)
     profiler.enable()
     program()
