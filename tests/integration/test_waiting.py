@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profkit.model import Process, Profile
+from profkit.model import Profile
 from tests.integration.capturing import PROGRAMS, captured, names, run_capture, script
 from tests.interpreters import BOTH_WAYS, interpreter
 from tests.requirements import require
@@ -22,24 +22,18 @@ def value(profile: Profile, function: str, column: str) -> float:
     return float(getattr(profile, column)[rows].sum())
 
 
-def capture(directory: Path, version: str) -> tuple[Process, dict[str, list[float]]]:
-    """Return the process, and what the program said of its threads: seconds queued and off the CPU."""
-    require("schedstat", os.path.exists("/proc/self/schedstat"), "this kernel has no schedstat")
-    command = [interpreter(version), str(PROGRAMS / "queues.py"), str(SECONDS), str(COMPETITORS)]
-    done = run_capture(directory, *command)
-    assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
-    said = {name: list(map(float, seconds)) for name, *seconds in lines}
-    assert max(wait for wait, _ in said.values()) > 0.5, "the program was not contended: nothing was tested"
-    return done.run.processes[0], said
-
-
 @pytest.mark.alone
 @pytest.mark.interpreters
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_waiting_is_charged_to_the_function_that_waited(tmp_path: Path, version: str) -> None:
-    process, said = capture(tmp_path, version)
-    (wait, blocked), profile = said["MainThread"], process.threads[0].profile
+    require("schedstat", os.path.exists("/proc/self/schedstat"), "this kernel has no schedstat")
+    command = [interpreter(version), str(PROGRAMS / "queues.py"), str(SECONDS), str(COMPETITORS)]
+    done = run_capture(tmp_path, *command)
+    assert done.returncode == 0, done.stderr
+    wait, blocked = map(float, done.stdout.split())
+    assert wait > 0.5, "the program was not contended: nothing was tested"
+    process = done.run.processes[0]
+    profile = process.threads[0].profile
     # The sums are the kernel's own figures: of the work, and with the interpreter's start and end of the thread.
     kernel = process.threads[0].run_queue_wait_s
     assert 0.97 * wait <= profile.wait.sum() <= 1.02 * kernel

@@ -1,13 +1,12 @@
-"""Computes and naps beside busy processes on one CPU, alone or in two threads; prints what the kernel counted.
+"""Computes and naps beside busy processes on one CPU; prints what the kernel counted.
 
-``queues.py SECONDS COMPETITORS [threads]``. The output is, of each thread, its name and the seconds that it was
-queued for a CPU, and off it otherwise, from the time that the work began.
+``queues.py SECONDS COMPETITORS``. The output is the seconds that it was queued for a CPU, and off it otherwise, from
+the time that the work began.
 """
 
 import os
 import subprocess
 import sys
-import threading
 import time
 
 
@@ -34,11 +33,6 @@ def compute(until):
         light(1000)
 
 
-def sleep(until):
-    while time.perf_counter() < until:
-        nap()
-
-
 def both(until):
     while time.perf_counter() < until:
         compute(time.perf_counter() + 0.6)
@@ -50,32 +44,16 @@ def figures():
         return time.perf_counter(), time.thread_time(), int(file.read().split()[1]) / 1e9
 
 
-def told(work, until):
-    before = figures()
-    work(until)
-    after = figures()
-    wall, run, wait = (after[i] - before[i] for i in range(3))
-    print(threading.current_thread().name, wait, wall - run - wait, flush=True)
-
-
-def main(seconds, competitors, threads):
+def main(seconds, competitors):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     # Isolated: not to be captured.
     command = [sys.executable, "-I", "-S", "-c", "while True: pass"]
     busy = [subprocess.Popen(command) for _ in range(competitors)]
     try:
-        until = time.perf_counter() + seconds
-        if threads:
-            started = [
-                threading.Thread(target=told, args=(work, until), name=work.__name__)
-                for work in (compute, sleep)
-            ]
-            for thread in started:
-                thread.start()
-            for thread in started:
-                thread.join()
-        else:
-            told(both, until)
+        before = figures()
+        both(time.perf_counter() + seconds)
+        wall, run, wait = (after - begin for after, begin in zip(figures(), before, strict=True))
+        print(wait, wall - run - wait)
     finally:
         for process in busy:
             process.kill()
@@ -83,4 +61,4 @@ def main(seconds, competitors, threads):
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]), sys.argv[3:] == ["threads"])
+    main(float(sys.argv[1]), int(sys.argv[2]))

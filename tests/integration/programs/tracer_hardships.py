@@ -141,9 +141,6 @@ def descriptors(module):
     own = [os.open("/dev/zero", os.O_RDONLY) for _ in range(600)]
     nap_long()
 
-    def in_thread():
-        os.closerange(3, 1024)
-
     nap_long()
     collector.disable()
     still_open = 0

@@ -123,7 +123,6 @@ def parity_of(module, name):
         "different": different,
         "functions": len(functions),
         "edges": len(edges),
-        "calls": sum(value[0] for value in functions.values()),
         "tottime": sum(entry[4] for entry in ours) / wall,
     }
 
@@ -385,7 +384,6 @@ def waiting(module, seconds, competitors):
     run, wait, wall = run_after - run, wait_after - wait, wall_after - wall
     return {
         "measured": thread[3],
-        "wall": wall,
         "kernel_wait": wait,
         "kernel_blocked": wall - run - wait,
         "wait": sum(entry[5] for entry in thread[5]),
