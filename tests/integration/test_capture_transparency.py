@@ -107,10 +107,6 @@ def test_tools_of_the_standard_library_say_what_they_say_alone(
     assert _calls_of(done.stdout, "calls.py") == _calls_of(bare.stdout, "calls.py") != []
 
 
-def without_profkit(directory: Path, *command: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return finished(command, directory, env=env)
-
-
 def _without_times(text: str) -> str:
     return re.sub(r"\d+\.\d+|0x[0-9a-f]+", "", text)
 
@@ -186,8 +182,11 @@ def test_viztracer_traces_as_without_capture(tmp_path: Path, version: str) -> No
     command = [python, "-m", "viztracer", "--quiet", "-o", "trace.json", "program.py"]
     traced = []
     for under_capture in (False, True):
-        run = run_capture if under_capture else without_profkit
-        done = run(tmp_path, *command, env=env)
+        done = (
+            run_capture(tmp_path, *command, env=env)
+            if under_capture
+            else finished(command, tmp_path, env=env)
+        )
         assert (done.returncode, "agent failed" in done.stderr) == (3, False), done.stderr
         assert done.stderr.count(REPLACED) == under_capture
         events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

@@ -535,18 +535,3 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
         assert took < (main.cpu_s or 0.0)
     shown = in_process(Path(), "show", "--full", str(tmp_path / "run.prof"), COLUMNS="200").stdout
     assert "in no function's time" in shown
-
-
-@pytest.mark.parametrize("share", ["5", "0%", "100%", "-1%", "five", "5%%"])
-def test_a_share_that_is_none_is_refused(tmp_path: Path, share: str) -> None:
-    done = run_capture(tmp_path, "true", options=("--overhead", share))
-    assert done.returncode == 2
-    assert "--overhead" in done.stderr
-    assert "such as 5%" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_two_tiers_at_once_are_refused(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, "true", options=("--exact", "--sampled"))
-    assert done.returncode == 2
-    assert "--exact and --sampled exclude each other" in done.stderr

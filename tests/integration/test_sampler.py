@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from tests.integration.capturing import (
     wait_until,
     works,
 )
+from tests.integration.tracing import compiler
 from tests.requirements import require
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "show-2.json").read_text(encoding="utf-8"))
@@ -46,12 +46,10 @@ APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 @pytest.fixture(scope="session")
 def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
     """``busy_threads THREADS CPU_SECONDS``: a C program that prints what it used, and leaves its threads idle."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    require("compiler", compiler is not None, "no C compiler")
     requires_schedstat()
     target = tmp_path_factory.mktemp("bin") / "busy_threads"
     source = PROGRAMS / "busy_threads.c"
-    subprocess.run([str(compiler), "-O1", str(source), "-o", str(target), "-pthread"], check=True)
+    subprocess.run([compiler(), "-O1", str(source), "-o", str(target), "-pthread"], check=True)
     return str(target)
 
 

@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.study.trials import Interrupted, run_once
-from tests.integration.capturing import ROOT, in_process, profkit, started, wait_until
+from tests.integration.capturing import ROOT, profkit, started, wait_until
 from tests.requirements import imported
 from tests.shared import words_of
 
@@ -214,36 +213,6 @@ def test_a_study_that_was_ended_goes_on(number: int, options: tuple[str, ...], p
     assert now[: len(had)] == had
     assert len(set(now)) == len(now)
     assert len(settings_of(place, "sweep")) == 6
-
-
-BAD: Sequence[tuple[tuple[str, ...], str]] = (
-    (("sweep", "-p", "x=1,2", *target("{w}")), "the command has no {x}"),
-    (("sweep", *target("{w}")), "nothing to vary"),
-    (("sweep", "-p", "w=1,2"), "no command"),
-    (("sweep", "-p", "w=1,2", "--", "no-such-command", "{w}"), "no such command"),
-    (("sweep", "-p", "w=1..99999", *target("{w}")), "more than 10,000"),
-    (("sweep", "-p", "w=1,2", "--baseline", "w=3", *target("{w}")), "3 is not among the values of w"),
-    (("sweep", "-p", "w=1,2", "--dir", "train.py", *target("{w}")), "cannot write there"),
-    (("sweep", "--dir", "nowhere"), "no study there"),
-    (("tune", "-p", "w=1,2", "--objective", "output:x", *target("{w}")), "put one group around the number"),
-    (("tune", "-p", "w=1,2", "--sampler", "guess", *target("{w}")), "not one of"),
-    (("tune", "-p", "w=1,2", "--pruner", "median", *target("{w}")), "a pruner needs figures"),
-    (("tune", "-p", "w=1,2", "--storage", "nosuch://x", *target("{w}")), "cannot be opened"),
-    (
-        ("tune", "-p", "w=1,2", "--objective", "range:step", "--no-profile", *target("{w}")),
-        "leave out --no-profile",
-    ),
-)
-
-
-@pytest.mark.parametrize(("words", "said"), BAD, ids=[said for _, said in BAD])
-def test_bad_input_is_one_line_before_anything_runs(words: tuple[str, ...], said: str, place: Path) -> None:
-    if words[0] == "tune":
-        imported("optuna")
-    done = in_process(place, *words, status=2)
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not list(place.glob("*/runs/*"))
 
 
 def test_a_search_finds_the_best_and_confirms_it(place: Path) -> None:

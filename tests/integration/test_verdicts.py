@@ -15,6 +15,7 @@ import profkit
 from profkit.formats.load import load_side
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
+from tests.accounts import assert_adds_up
 from tests.integration.capturing import environment, in_process, run_capture, script, started
 from tests.requirements import require
 from tests.shared import finished
@@ -68,12 +69,6 @@ def largest(found: Diff) -> str:
     return max(of_program, key=lambda bucket: bucket.seconds).name
 
 
-def assert_adds_up(found: Diff) -> None:
-    assert sum(bucket.seconds for bucket in found.account.buckets) == pytest.approx(
-        found.account.added_s, abs=1e-9 * found.account.candidate_s
-    )
-
-
 @pytest.mark.alone
 def test_a_loop_added_in_blur_is_a_change_of_blur(tmp_path: Path) -> None:
     baseline = capture(tmp_path / "before", IMAGES.format(turns=2), "150")
@@ -84,7 +79,7 @@ def test_a_loop_added_in_blur_is_a_change_of_blur(tmp_path: Path) -> None:
     (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
     assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 2.0, 8.0)
     assert origin.numbers == {"caller": "blur", "calls": 150}
-    assert_adds_up(found)
+    assert_adds_up(found.account)
     assert largest(found) == "code"
 
 
@@ -96,7 +91,7 @@ def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> Non
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
     assert found.verdict.subject == "main"
     assert found.verdict.numbers["calls.factor"] == pytest.approx(2.0, rel=0.05)
-    assert_adds_up(found)
+    assert_adds_up(found.account)
     assert largest(found) == "work"
     assert found.account.seconds("code") == pytest.approx(0.0, abs=0.02)
 
@@ -117,7 +112,7 @@ def test_a_function_that_an_option_chose_is_different_work(tmp_path: Path) -> No
     found = compared(baseline, candidate)
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "other-function")
     assert found.verdict.subject == "sharpen"
-    assert_adds_up(found)
+    assert_adds_up(found.account)
 
 
 @pytest.mark.alone
@@ -188,7 +183,7 @@ def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: 
     }
     assert any(after > 2 * before for before, after in calls.values()), calls  # it did poll more often
     assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
-    assert_adds_up(found)
+    assert_adds_up(found.account)
     # 40 jobs on two workers wait for 2.3 s longer; the same is computed beside.
     assert found.account.seconds("blocked") + found.account.seconds("loading") > 1.0
     assert abs(found.account.seconds("work")) < 0.05

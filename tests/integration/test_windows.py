@@ -244,26 +244,6 @@ def test_without_a_capture_the_calls_do_nothing() -> None:
         assert f"'{heavy}'" not in loaded
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--delay", "1", "--capture-range", "x"), "--delay or --duration and --capture-range both say when"),
-        (("--wait", "1"), "--active N"),
-        (("--cycles", "2"), "--cycles counts windows"),
-        (("--counters-only", "--start-paused"), "--counters-only captures no functions"),
-        (("--ranks", "0-x"), "neither a rank nor a range of ranks"),
-    ],
-)
-def test_contradictions_are_refused_before_anything_runs(
-    tmp_path: Path, options: tuple[str, ...], said: str
-) -> None:
-    done = run_capture(tmp_path, "touch", "it-ran", options=options)
-    assert done.returncode == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not list(tmp_path.iterdir())
-
-
 # A run that is still going
 
 
