@@ -241,7 +241,7 @@ def test_a_search_finds_the_best_and_confirms_it(place: Path) -> None:
 
 def test_no_better_than_the_default_is_said(place: Path) -> None:
     imported("optuna")
-    words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "3", "--baseline", "w=1")
+    words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "3", "--baseline", "w=1", "--no-profile")
     done = profkit(place, *words, *target("{w}"))
     assert done.returncode == 0, done.stderr
     assert "No setting is better than w=1 beyond the noise" in done.stdout
