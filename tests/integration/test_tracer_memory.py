@@ -2,7 +2,7 @@
 
 The interpreters are the usual ones, which know nothing of sanitizers: the runtime is loaded before them, and
 ``PYTHONMALLOC=malloc`` makes every object an allocation of its own, so that a use after its end is seen. What is
-never freed is not looked for: interpreters leave much behind, and test_tracer_survives.py measures growth.
+never freed is not looked for: interpreters leave much behind, and test_tracer.py measures growth.
 """
 
 from __future__ import annotations
