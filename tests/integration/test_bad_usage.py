@@ -21,6 +21,10 @@ CAPTURE = {
     "--cycles 2": "--cycles counts windows",
     "--counters-only --start-paused": "--counters-only captures no functions",
     "--ranks 0-x": "neither a rank nor a range of ranks",
+    **{
+        f"-o {name}": f"profkit: error: -o {name}: "
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/sys/run.prof", "no/run.prof")
+    },
 }
 DOCTOR = {
     "--python /no/python": "--python /no/python: cannot be run (No such file or directory)",

@@ -363,25 +363,6 @@ def test_outputs_that_are_refused_before_the_run(
     assert left(tmp_path) == ["run.prof"]
 
 
-@pytest.mark.parametrize(
-    ("name", "to_file"),
-    [
-        *(("/dev/stdout", to_file) for to_file in (False, True)),
-        *((name, False) for name in ("/dev/fd/1", "/proc/self/fd/1", "/sys/run.prof", "no/run.prof")),
-    ],
-)
-def test_streams_and_places_that_are_refused_before_the_run(tmp_path: Path, name: str, to_file: bool) -> None:
-    ran, output = tmp_path / "ran", tmp_path / "output"
-    with output.open("w") if to_file else contextlib.nullcontext(subprocess.PIPE) as stdout:
-        launcher = started(tmp_path, "capture", "-o", name, "--", "touch", str(ran), stdout=stdout)
-        _, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == 2
-    assert err.startswith(f"profkit: error: -o {name}: ")
-    assert err.count("\n") == 1
-    assert not ran.exists()
-    assert not list(Path("/dev").glob(".*.spool-*"))
-
-
 def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
     name = "a\x1b]0;owned\x07\x1b[31m.prof"
     for words in (

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -18,7 +17,6 @@ from profkit.formats import load_run
 from profkit.model import Machine, Process, Run
 from tests.integration.capturing import (
     PROGRAMS,
-    ROOT,
     captured,
     environment,
     in_process,
@@ -31,8 +29,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.tracing import compiler
 from tests.requirements import require
-
-SCHEMA = json.loads((ROOT / "docs" / "schema" / "show-2.json").read_text(encoding="utf-8"))
+from tests.shared import check_schema
 
 
 def requires_schedstat() -> None:
@@ -221,7 +218,7 @@ def test_show_tells_the_machine_and_who_watched(tmp_path: Path) -> None:
     assert "of one CPU" in text
     assert "sleep 1.5" in text
     shown = json.loads(show_run(tmp_path, "--format", "json"))
-    jsonschema.Draft202012Validator(SCHEMA).validate(shown)
+    check_schema(shown, "show-2.json")
     assert shown["machine"]["peak_runnable"] >= 1
     assert shown["manifest"]["sampler"]["samples"] >= 2
     assert {process["profiled"] for process in shown["processes"]} == {True, False}
@@ -315,7 +312,7 @@ def test_who_takes_the_cpus_is_named(tmp_path: Path, backup: tuple[str, int]) ->
     assert found.queued_s > 0.3
     assert found.cores is not None
     shown = json.loads(show_run(tmp_path, "--format", "json"))
-    jsonschema.Draft202012Validator(SCHEMA).validate(shown)
+    check_schema(shown, "show-2.json")
     listed = {one["pid"]: one for one in shown["machine"]["neighbours"]["listed"]}
     assert listed[backup[1]]["name"] == "nightly-backup"
     assert "nightly-backup" in show_run(tmp_path, "--format", "md")

@@ -14,14 +14,13 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from profkit.formats import load_run
 from profkit.study.trials import Interrupted, run_once
-from tests.integration.capturing import ROOT, profkit, started, wait_until
+from tests.integration.capturing import profkit, started, wait_until
 from tests.requirements import imported
-from tests.shared import words_of
+from tests.shared import check_schema, words_of
 
 #: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
 PROGRAM = textwrap.dedent(
@@ -49,8 +48,7 @@ def target(*words: str) -> tuple[str, ...]:
 def checked(path: Path) -> Any:
     report = json.loads(path.read_text())
     name = report["schema"].partition(".")[2].replace("/", "-")
-    schema = json.loads((ROOT / "docs" / "schema" / f"{name}.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(report)
+    check_schema(report, f"{name}.json")
     return report
 
 

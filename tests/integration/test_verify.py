@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from profkit import read
 from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Notice
-from tests.integration.capturing import ROOT, in_process, profkit, started, wait_until
+from tests.integration.capturing import in_process, profkit, started, wait_until
 from tests.requirements import imported
+from tests.shared import check_schema
 
 CPUS = len(os.sched_getaffinity(0))
 #: Workers that compete with each other on any machine.
@@ -68,8 +68,7 @@ def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
 
 def checked(text: str) -> Any:
     report = json.loads(text)
-    schema = json.loads((ROOT / "docs" / "schema" / "verify-1.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(report)
+    check_schema(report, "verify-1.json")
     return report
 
 
