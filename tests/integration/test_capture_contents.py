@@ -188,6 +188,25 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     )  # held(5) … held(0), the module
 
 
+@pytest.mark.alone
+def test_what_runs_under_the_targets_own_profiler_is_left_out(tmp_path: Path) -> None:
+    program = script(
+        tmp_path,
+        "import cProfile, time\n"
+        "def mine():\n"
+        "    time.sleep(0.6)\n"
+        "def its():\n"
+        "    time.sleep(0.6)\n"
+        "mine()\n"
+        "cProfile.Profile().runcall(its)\n"
+        "mine()\n",
+    )
+    for version in ("3.11", "3.13"):
+        process = captured(tmp_path, interpreter(version), program).processes[0]
+        assert column(process, "mine", "cumblocked") == pytest.approx(1.2, abs=0.25)
+        assert column(process, "its", "cumblocked") < 0.15
+
+
 def hashes(run: Run) -> dict[tuple[str, str], str]:
     """Source hash by file and name of each function that has one."""
     found = {}

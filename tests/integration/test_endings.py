@@ -225,14 +225,6 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert "late" in calls(run.processes[0]) or full, "what is missing is said"
 
 
-def test_a_signal_after_the_last_record(tmp_path: Path) -> None:
-    """The agent has recorded that the process exits; then a destructor ends it by a signal."""
-    text = "import os\nclass End:\n    def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, 9)\nend = End()\n"
-    run = captured(tmp_path, sys.executable, script(tmp_path, text), status=-signal.SIGKILL)
-    assert run.processes[0].exit == "killed"
-    assert said(run, "killed-by-signal").subject == "SIGKILL"
-
-
 def test_an_exit_that_python_does_not_see(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, script(tmp_path, WORKS + "ctypes.CDLL(None)._exit(5)"), status=5)
     assert run.processes[0].exit == "exited"

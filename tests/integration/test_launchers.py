@@ -210,15 +210,6 @@ def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, st
     assert places(tmp_path / "run.prof") == PLACES
 
 
-def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]) -> None:
-    for name in ("one", "two"):
-        behind_srun(tmp_path, slurm, script(tmp_path, PROGRAM), "-n", "2", name=name)
-    done = in_process(tmp_path, "merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof", status=2)
-    assert not (tmp_path / "job.prof").exists()
-    (line,) = done.stderr.splitlines()
-    assert "two-rank1.prof: is of a different job or job step than one-rank0.prof" in line
-
-
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:
     words = ("capture", "-q", "-o", "job.prof", "--", sys.executable, script(tmp_path, PROGRAM), "wait")
     job = started(tmp_path, *words, before=("srun", "-n", "1"), env=slurm)

@@ -83,12 +83,6 @@ def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
     assert ranges.begin_ns.max() / 1e9 < begin + run.manifest.wall_s + 1
 
 
-def test_without_the_collector_that_is_said(tmp_path: Path) -> None:
-    run = captured(tmp_path, sys.executable, PROGRAM, env=environment(PROFKIT_NO_NATIVE="1"))
-    assert run.processes[0].ranges is None
-    assert set(codes(run)) == {"tracer-missing", "nvtx-missing"}
-
-
 def test_another_tool_is_not_put_aside(tmp_path: Path) -> None:
     env = environment(NVTX_INJECTION64_PATH="/opt/nsight/libToolsInjection64.so")
     program = "import os; print(os.environ['NVTX_INJECTION64_PATH'])"

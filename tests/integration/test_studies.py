@@ -254,24 +254,6 @@ def test_an_objective_that_matches_nothing_ends_the_search_after_one_run(place: 
     assert len(list((place / "tune" / "runs").glob("*.prof"))) == 1
 
 
-def test_output_and_log_files_are_objectives(place: Path) -> None:
-    imported("optuna")
-    words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "0", "--no-profile", "-o", "t.json")
-    done = profkit(place, *words, "--objective", r"output:([\d.]+) sec/batch", *target("{w}"))
-    assert done.returncode == 0, done.stderr
-    cells = json.loads((place / "t.json").read_text())["cells"]
-    assert {(cell["setting"]["w"], cell["median"]) for cell in cells} == {("1", 0.05), ("2", 0.4)}
-    (place / "log.py").write_text(
-        "import json, sys\n"
-        "json.dump([{'elapsed_time': 1}, {'elapsed_time': 10 * int(sys.argv[1])}], open('log', 'w'))\n"
-    )
-    words = ("--objective", "json:log:[-1].elapsed_time", "--maximise", "--dir", "other", *words[1:])
-    done = profkit(place, "tune", *words, "--", sys.executable, "log.py", "{w}")
-    assert done.returncode == 0, done.stderr
-    report = json.loads((place / "t.json").read_text())
-    assert report["cells"][report["best"]]["setting"] == {"w": "2"}
-
-
 def test_ranges_are_objectives(place: Path) -> None:
     imported("optuna")
     imported("nvtx")

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture, script
 from tests.integration.tracing import NEW
 from tests.interpreters import EACH_WAY, interpreter, packages
-from tests.shared import finished, words_of
+from tests.shared import finished
 
 #: Names of frozen modules and of functions that stand for built-in ones: what tools take for no file.
 NO_FILE = re.compile(r"<frozen [\w.]+>|")
@@ -236,32 +235,3 @@ def test_coverage_measures_the_program_alone(
         done = run_capture(tmp_path, *command, options=("--quiet", tier), env=env)
         assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
         assert measured() == before
-
-
-def test_pytest_s_checks_of_threads_and_files_see_the_program_alone(tmp_path: Path) -> None:
-    (tmp_path / "test_program.py").write_text(
-        "import gc, os, sys, threading, tracemalloc, warnings\n"
-        "def test_threads():\n"
-        "    assert [t.name for t in threading.enumerate()] == ['MainThread']\n"
-        "def test_thread_that_raises():\n"
-        "    thread = threading.Thread(target=lambda: 1 / 0)\n"
-        "    thread.start()\n"
-        "    thread.join()\n"
-        "def test_file_left_open():\n"
-        "    open(__file__)\n"
-        "    gc.collect()\n"
-        "def test_forked():\n"
-        "    pid = os.fork()\n"
-        "    if pid == 0: os._exit(0)\n"
-        "    os.waitpid(pid, 0)\n"
-        "def test_profile():\n"
-        "    assert sys.getprofile() is None\n"
-    )
-    words = tuple(words_of("-m pytest -q -W error -p no:cacheprovider -p no:randomly test_program.py"))
-    command = [sys.executable, "-X", "dev", *words]
-    bare = without_profkit(tmp_path, *command)
-    done = run_capture(tmp_path, *command, options=("--quiet",))
-    text = [re.sub(r"in [\d.]+s|0x\w+|<Thread\([^>]*>", "", one.stdout) for one in (bare, done)]
-    assert "2 failed, 3 passed" in text[0], text[0]
-    assert text[1] == text[0]
-    assert (done.returncode, done.stderr) == (bare.returncode, bare.stderr)
