@@ -131,12 +131,10 @@ def ranges(rows: Sequence[Told]) -> Ranges:
     ).validate()
 
 
-def foreign(*profiles: Profile, label: str = "side") -> RunSet:
+def foreign(*profiles: Profile) -> RunSet:
     """Build a side of plain profiles: no manifest, no counters."""
-    return RunSet(
-        label,
-        tuple(Run(f"{label}-{i}.prof", (Process(threads=(Thread(p),)),)) for i, p in enumerate(profiles)),
-    )
+    runs = (Run(f"side-{i}.prof", (Process(threads=(Thread(p),)),)) for i, p in enumerate(profiles))
+    return RunSet("side", tuple(runs))
 
 
 def manifest(wall: float, host: Host, **known: Any) -> Manifest:

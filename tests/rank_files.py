@@ -90,14 +90,12 @@ def job(
     ]
 
 
-def noisy_job(
-    size: int, seed: int, noise: float = 0.01, slow: Mapping[int, float] | None = None
-) -> list[Run]:
+def noisy_job(size: int, seed: int, slow: Mapping[int, float] | None = None) -> list[Run]:
     """Build a job whose ranks scatter; of those in `slow` the gradient takes so many times as long."""
     random = np.random.default_rng(seed)
     found = []
     for r in range(size):
-        load, gradient = random.normal(1.0, noise, 2)
+        load, gradient = random.normal(1.0, 0.01, 2)
         gradient *= (slow or {}).get(r, 1.0)
         found.append(
             rank_run(
@@ -124,8 +122,8 @@ def write_job(directory: Path, runs: Sequence[Run], *, joined: bool = False) -> 
     return directory
 
 
-def write_plain(path: Path, times: Mapping[tuple[str, str], float], calls: int = 10) -> None:
+def write_plain(path: Path, times: Mapping[tuple[str, str], float]) -> None:
     """Write a plain profile: seconds by file and function."""
-    stats = {(file, 1, name): (calls, calls, t, t, {}) for (file, name), t in times.items()}
+    stats = {(file, 1, name): (10, 10, t, t, {}) for (file, name), t in times.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(marshal.dumps(stats))

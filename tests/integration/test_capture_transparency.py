@@ -55,18 +55,6 @@ def test_arguments_and_streams_are_the_target_s(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "e\n")
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_own_profiler_keeps_working_and_is_said(tmp_path: Path, version: str) -> None:
-    command = [interpreter(version), str(PROGRAMS / "own_profiler.py")]
-    bare = finished(command, tmp_path, env=environment())
-    assert (bare.returncode, bare.stderr) == (0, "")
-    assert "inside" in bare.stdout
-    done = run_capture(tmp_path, *command, options=("--quiet",))
-    assert (done.returncode, done.stdout, done.stderr.strip("\n")) == (0, bare.stdout, "")
-    assert codes(done.run).count("own-cprofile") == 2
-    assert calls(done.run.processes[0])["outside"] >= 2, "profiling did not go on after the target's own"
-
-
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_profile_functions_of_the_target_s_see_what_they_see_alone(tmp_path: Path, version: str) -> None:
     """No event of the call that sets them; the target is traced before, after and, from 3.12 on, meanwhile."""

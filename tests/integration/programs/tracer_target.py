@@ -90,11 +90,7 @@ def parity(module, *names):
 
 
 def parity_of(module, name):
-    program = getattr(tracer_workloads, name, None)
-    if program is None:
-        import tracer_stdlib  # half of the standard library: not for the checks that do without
-
-        program = getattr(tracer_stdlib, name)
+    program = getattr(tracer_workloads, name)
     program()
     program()
     gc.collect()
