@@ -131,12 +131,17 @@ def ranges(rows: Sequence[Told]) -> Ranges:
     ).validate()
 
 
-def foreign(*profiles: Profile, label: str = "side") -> RunSet:
+def foreign(*profiles: Profile) -> RunSet:
     """Build a side of plain profiles: no manifest, no counters."""
-    return RunSet(
-        label,
-        tuple(Run(f"{label}-{i}.prof", (Process(threads=(Thread(p),)),)) for i, p in enumerate(profiles)),
-    )
+    runs = (Run(f"side-{i}.prof", (Process(threads=(Thread(p),)),)) for i, p in enumerate(profiles))
+    return RunSet("side", tuple(runs))
+
+
+def manifest(wall: float, host: Host, **known: Any) -> Manifest:
+    """Build the manifest of a training that took so long on a host."""
+    usual = {"schema": "profkit.run/1", "profkit": "0", "command": ("python", "train.py"), "cwd": "/w"}
+    usual |= {"exit_status": 0, "started": "2026-01-01T00:00:00Z", "wall_s": wall, "host": host}
+    return Manifest(**{**usual, **known})
 
 
 def captured(
@@ -177,17 +182,7 @@ def captured(
     return Run(
         path,
         (main, *workers),
-        manifest=Manifest(
-            schema="profkit.run/1",
-            profkit="0",
-            command=command,
-            cwd="/w",
-            exit_status=0,
-            started="2026-01-01T00:00:00Z",
-            wall_s=wall,
-            host=machine_host,
-            environment=environment or {},
-        ),
+        manifest=manifest(wall, machine_host, command=command, environment=environment or {}),
         machine=Machine(
             cpus=cpus,
             wall_s=wall,

@@ -38,8 +38,8 @@ SAMPLES = Path(__file__).parents[1] / "sample_profiles"
 ROWS = 30
 
 
-def _first(values: np.ndarray, n: int = ROWS) -> np.ndarray:
-    return values[:n].copy()
+def _first(values: np.ndarray) -> np.ndarray:
+    return values[:ROWS].copy()
 
 
 def _profile(profile: Profile) -> Profile:

@@ -31,6 +31,9 @@ USUAL = (f"{sys.version_info[0]}.{sys.version_info[1]}", "3.12" if sys.version_i
 #: it follows by a profile function, and those that it follows by `sys.monitoring`.
 EACH_WAY = ("3.8", "3.11", "3.12", "3.15")
 
+#: For what depends on which of the two it is, and not on the version.
+BOTH_WAYS = EACH_WAY[1:3]
+
 #: From this version on, interpreters are those that .ci/newer-pythons installs.
 NEWER = [3, 14]
 
@@ -115,7 +118,9 @@ def packages(python: str, *requirements: str) -> Path:
 
     def install(directory: Path) -> None:
         # This interpreter's pip: those of .ci/newer-pythons have none.
-        words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+        # Its bytecode would be this interpreter's, too.
+        words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps"]
+        words += ["--only-binary", ":all:"]
         words += ["--python-version", version_of(python), "--implementation", "cp"]
         done = finished([*words, "--target", directory, *requirements])
         why = f"{', '.join(requirements)} cannot be installed for {python}: {done.stderr.strip()[-200:]}"

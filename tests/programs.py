@@ -19,7 +19,6 @@ from profkit.model import (
     Effect,
     Host,
     Machine,
-    Manifest,
     Process,
     Profile,
     Roots,
@@ -30,7 +29,7 @@ from profkit.model import (
 )
 from profkit.verdict.judge import case_of
 from profkit.verdict.readings import Case
-from tests.builders import Row, profile
+from tests.builders import Row, manifest, profile
 
 PROJECT_FILE = "/w/m.py"
 #: A native lock, in which a main thread waits for its workers or for anything else.
@@ -170,22 +169,9 @@ def program(
     assert main.wall_s is not None
     wall = startup + main.wall_s
     own = sum(p.cpu_s or 0.0 for p in processes)
-    return Run(
-        path,
-        processes,
-        manifest=Manifest(
-            schema="profkit.run/1",
-            profkit="0",
-            command=command,
-            cwd="/w",
-            exit_status=exit_status,
-            started="2026-01-01T00:00:00Z",
-            wall_s=wall,
-            host=machine_host,
-            environment=environment or {},
-        ),
-        machine=Machine(cpus=cpus, wall_s=wall, busy_s=own + others * wall),
-    )
+    known = {"command": command, "exit_status": exit_status, "environment": environment or {}}
+    machine = Machine(cpus=cpus, wall_s=wall, busy_s=own + others * wall)
+    return Run(path, processes, manifest=manifest(wall, machine_host, **known), machine=machine)
 
 
 def plain(functions: Sequence[Fn], path: str = "plain.prof") -> Run:

@@ -12,9 +12,9 @@ import numpy as np
 
 from profkit.formats.load import join_ranks
 from profkit.formats.runfile import write_run
-from profkit.model import Host, Manifest, Process, Run, Thread
+from profkit.model import Host, Process, Run, Thread
 from profkit.model.pauses import Pause
-from tests.builders import Row, Told, profile, ranges
+from tests.builders import Row, Told, manifest, profile, ranges
 
 SECOND = 1_000_000_000
 
@@ -54,14 +54,8 @@ def rank_run(
         )
         for i, (name, d) in enumerate(did.items())
     ]
-    own = profile(rows)
-    own = replace(
-        own,
-        wait=np.array([d.queue for d in did.values()]),
-        blocked=np.array([d.blocked for d in did.values()]),
-        cumwait=np.array([d.queue for d in did.values()]),
-        cumblocked=np.array([d.blocked for d in did.values()]),
-    ).validate()
+    queue, blocked = (np.array([getattr(d, name) for d in did.values()]) for name in ("queue", "blocked"))
+    own = replace(profile(rows), wait=queue, blocked=blocked, cumwait=queue, cumblocked=blocked).validate()
     ends = np.cumsum(steps)
     told = [
         Told(f"forward {i}", int((end - step) * SECOND), int(end * SECOND), thread=100)
@@ -77,15 +71,8 @@ def rank_run(
         host=Host(name=host),
         ranges=ranges(told) if told else None,
     )
-    manifest = Manifest(
-        "profkit.run/2",
-        "0.1.0",
-        ("python", "train.py"),
-        *(project, 0, started, wall),
-        Host(name=host),
-        job={"id": job, "rank": rank, "world_size": size},
-    )
-    return Run("run.prof", (process,), manifest)
+    known = {"cwd": project, "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
+    return Run("run.prof", (process,), manifest(wall, Host(name=host), **known))
 
 
 def job(
@@ -103,14 +90,12 @@ def job(
     ]
 
 
-def noisy_job(
-    size: int, seed: int, noise: float = 0.01, slow: Mapping[int, float] | None = None
-) -> list[Run]:
+def noisy_job(size: int, seed: int, slow: Mapping[int, float] | None = None) -> list[Run]:
     """Build a job whose ranks scatter; of those in `slow` the gradient takes so many times as long."""
     random = np.random.default_rng(seed)
     found = []
     for r in range(size):
-        load, gradient = random.normal(1.0, noise, 2)
+        load, gradient = random.normal(1.0, 0.01, 2)
         gradient *= (slow or {}).get(r, 1.0)
         found.append(
             rank_run(
@@ -137,8 +122,8 @@ def write_job(directory: Path, runs: Sequence[Run], *, joined: bool = False) -> 
     return directory
 
 
-def write_plain(path: Path, times: Mapping[tuple[str, str], float], calls: int = 10) -> None:
+def write_plain(path: Path, times: Mapping[tuple[str, str], float]) -> None:
     """Write a plain profile: seconds by file and function."""
-    stats = {(file, 1, name): (calls, calls, t, t, {}) for (file, name), t in times.items()}
+    stats = {(file, 1, name): (10, 10, t, t, {}) for (file, name), t in times.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(marshal.dumps(stats))

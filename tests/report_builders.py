@@ -32,6 +32,7 @@ from profkit.model import (
 )
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.types import Advice, Diff, Evidence, Finding, RunVerdict, Verdict
+from tests import builders
 
 #: Names that try to break out of every output: escape sequences, markup of rich, Markdown and HTML, line
 #: breaks, bidirectional controls, undecodable bytes, wide characters, mentions.
@@ -520,30 +521,11 @@ def hostile() -> Diff:
 
 def profile(rows: Sequence[tuple[str, str, int, int, float, float]], *, traced: bool = False) -> Profile:
     """Build a profile from rows of file, qualified name, line, calls, self time and cumulative time."""
-    strings = tuple(dict.fromkeys(["", *(text for row in rows for text in row[:2])]))
-    at = {text: i for i, text in enumerate(strings)}
-    n = len(rows)
-    zero = np.zeros(n, np.int32)
-    tottime = np.array([row[4] for row in rows], dtype=np.float64)
-    cumtime = np.array([row[5] for row in rows], dtype=np.float64)
-    calls = np.array([row[3] for row in rows], dtype=np.int64)
-    return Profile(
-        strings=strings,
-        file=np.array([at[row[0]] for row in rows], dtype=np.int32),
-        line=np.array([row[2] for row in rows], dtype=np.int32),
-        name=np.array([at[row[1]] for row in rows], dtype=np.int32),
-        qualname=zero,
-        module=zero,
-        source_hash=zero,
-        ncalls=calls,
-        primitive_calls=calls - calls // 10,
-        tottime=tottime,
-        cumtime=cumtime,
-        wait=tottime / 2 if traced else None,
-        blocked=tottime / 10 if traced else None,
-        cumwait=cumtime / 2 if traced else None,
-        cumblocked=cumtime / 10 if traced else None,
-    ).validate()
+    built = builders.profile([builders.Row(file, line, name, *rest) for file, name, line, *rest in rows])
+    own, whole = built.tottime, built.cumtime
+    waits = {"wait": own / 2, "blocked": own / 10, "cumwait": whole / 2, "cumblocked": whole / 10}
+    primitive = built.ncalls - built.ncalls // 10
+    return replace(built, primitive_calls=primitive, **(waits if traced else {})).validate()
 
 
 TRAIN = (

@@ -126,8 +126,8 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyDown", **known)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=known["code"])
 
-    def resize(self, width: int, height: int = 900) -> None:
-        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    def resize(self, width: int) -> None:
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def theme(self, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import io
 import os
@@ -157,23 +158,35 @@ def in_process(
 TIERS = frozenset({"--exact", "--sampled", "--overhead"})
 
 
+class Ended(subprocess.CompletedProcess[str]):
+    """How a capture ended, what it printed, and the run that it wrote."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str], file: Path) -> None:
+        super().__init__(done.args, done.returncode, done.stdout, done.stderr)
+        self._file = file
+
+    @functools.cached_property
+    def run(self) -> Run:
+        return load_run(self._file)
+
+
 def run_capture(
     directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: Any
-) -> subprocess.CompletedProcess[str]:
+) -> Ended:
     """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``."""
     kwargs.setdefault("env", environment())
     if TIERS.isdisjoint(options):
         options = ("--exact", *options)
     words = profkit_command("capture", "-o", "run.prof", *options, "--", *command)
-    return finished(words, directory, timeout=timeout, **kwargs)
+    return Ended(finished(words, directory, timeout=timeout, **kwargs), directory / "run.prof")
 
 
-def captured(directory: Path, *command: str, **kwargs: Any) -> Run:
-    """Capture a command that must succeed, and return its run."""
+def captured(directory: Path, *command: str, status: int = 0, **kwargs: Any) -> Run:
+    """Capture a command that must end with this status, and return its run."""
     done = run_capture(directory, *command, **kwargs)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == status, done.stderr
     assert not list(directory.glob(".run.prof.spool-*")), "the spool directory was left behind"
-    return load_run(directory / "run.prof")
+    return done.run
 
 
 def calls(process: Process, thread: int | None = None) -> dict[str, int]:

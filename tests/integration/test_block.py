@@ -16,40 +16,54 @@ from tests.integration.capturing import PROGRAMS, ROOT, captured, environment, s
 from tests.interpreters import interpreter, packages
 from tests.shared import finished
 
-#: The one that the tests run in, and those with one collector a process.
-HERE = "here"
-OTHERS = ("3.10", "3.12", "3.13")
-VERSIONS = [HERE, *(pytest.param(version, marks=pytest.mark.interpreters) for version in OTHERS)]
+#: The one that the tests run in, and the first with one collector a process.
+VERSIONS = ["here", pytest.param("3.12", marks=pytest.mark.interpreters)]
+CHECKS = ("plain", "own_time", "threads", "nested", "forks", "failing")
 
 
-def check(name: str, version: str, directory: Path) -> dict[str, Any]:
+def checked(version: str, directory: Path, *names: str) -> dict[str, Any]:
+    """Run checks of the program, and return what it says of each."""
     extra = {"PYTHONPATH": str(ROOT)}
     python = sys.executable
-    if version != HERE:
+    if version != "here":
         python = interpreter(version)
         extra["PYTHONPATH"] += os.pathsep + str(packages(python, "numpy"))
-    command = [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), name]
+    command = [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), *names]
     done = finished(command, env=environment(**extra), timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     said: dict[str, Any] = json.loads(done.stdout)
     return said
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_block_is_recorded_and_nothing_else(version: str, tmp_path: Path) -> None:
-    said = check("plain", version, tmp_path)
+@pytest.fixture(scope="module", params=VERSIONS)
+def blocks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The directory of the checks, and what each said."""
+    directory = tmp_path_factory.mktemp("blocks")
+    return directory, checked(request.param, directory, *CHECKS)
+
+
+def test_a_block_is_recorded_and_nothing_else(blocks: tuple[Path, Any]) -> None:
+    directory, said = blocks[0] / "plain", blocks[1]["plain"]
     assert said["after"] == said["before"]
     assert said["path"]
     assert said["first"] == {"work": 1, "leaf": 1000, "plain": 1, "state": 0}
     assert said["profkit"] == []
     assert said["second"] == 7
     assert 0 < said["wall"] < said["took"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["plain.prof"]
+    assert sorted(path.name for path in directory.iterdir()) == ["plain.prof"]
+    # The file is as every run file.
+    run = load_run(directory / "plain.prof")
+    assert all(one.before_s and one.after_s for one in run.manifest.yardsticks)
+    assert len(run.manifest.yardsticks) > 1
+    (process,) = run.processes
+    assert (process.role, process.exit, process.profiled) == ("main", "exited", True)
+    assert process.pid
+    assert run.warnings == ()
+    assert pstats.Stats(str(directory / "plain.prof")).total_calls > 0
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_the_block_does_itself_is_its_functions(version: str, tmp_path: Path) -> None:
-    said = check("own_time", version, tmp_path)
+def test_what_the_block_does_itself_is_its_functions(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["own_time"]
     assert said["calls"] == 1
     assert said["cumulative"] == pytest.approx(said["wall"], rel=1e-6)
     assert said["sum"] == pytest.approx(said["wall"], rel=0.02)
@@ -57,9 +71,8 @@ def test_what_the_block_does_itself_is_its_functions(version: str, tmp_path: Pat
     assert said["work"] == [["own_time", "work", 1], ["work", "leaf", 100]]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_threads_of_the_block_and_those_that_outlive_it(version: str, tmp_path: Path) -> None:
-    said = check("threads", version, tmp_path)
+def test_threads_of_the_block_and_those_that_outlive_it(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["threads"]
     assert said["after"] == said["before"]
     assert said["said"] == ["None", "None"], "a thread is still traced"
     if said["kind"] == "native":
@@ -67,11 +80,11 @@ def test_threads_of_the_block_and_those_that_outlive_it(version: str, tmp_path: 
         assert {"MainThread", "ends", "outlives"} <= set(said["names"])
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_only_one_can_trace(version: str, tmp_path: Path) -> None:
-    said = check("nested", version, tmp_path)
+def test_only_one_can_trace(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["nested"]
     message, kind = said["block"]
-    assert message.startswith(f"{tmp_path / 'inner.prof'}: this process is traced already, by another block;")
+    inner = blocks[0] / "nested" / "inner.prof"
+    assert message.startswith(f"{inner}: this process is traced already, by another block;")
     assert kind == "CaptureError"
     assert said["profiler"][1] == "CaptureError"
     assert "traced already, by" in said["profiler"][0]
@@ -79,17 +92,15 @@ def test_only_one_can_trace(version: str, tmp_path: Path) -> None:
     assert not said["inner"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_forked_child_is_none_of_the_block(version: str, tmp_path: Path) -> None:
-    said = check("forks", version, tmp_path)
+def test_a_forked_child_is_none_of_the_block(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["forks"]
     assert said["leaf"] == 11
     for process in ("child", "after"):
         assert (said[process]["profile"], said[process]["tool"]) == ("None", None)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_exceptions_and_decorated_functions(version: str, tmp_path: Path) -> None:
-    said = check("failing", version, tmp_path)
+def test_exceptions_and_decorated_functions(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["failing"]
     assert said["raised"] == "'of the block'"
     assert (said["leaf"], said["status"]) == (4, 1)
     assert (said["value"], said["name"], said["doc"]) == (42, "twice", "Doubles.")
@@ -103,7 +114,7 @@ def test_exceptions_and_decorated_functions(version: str, tmp_path: Path) -> Non
 
 @pytest.mark.alone
 def test_counters_are_of_the_block(tmp_path: Path) -> None:
-    said = check("counted", HERE, tmp_path)
+    said = checked("here", tmp_path, "counted")["counted"]
     assert 0.3 <= said["wall"] < 1.5
     # The 0.3 s of CPU time before the block are not in it.
     assert 0.09 <= said["cpu"] < 0.28
@@ -131,15 +142,3 @@ def test_a_process_that_profkit_captures_is_not_captured_twice(tmp_path: Path) -
     run = captured(tmp_path, sys.executable, program, env=environment(PYTHONPATH=str(ROOT)))
     assert run.manifest.exit_status == 0
     assert not (tmp_path / "inner.prof").exists()
-
-
-def test_the_file_is_as_every_run_file(tmp_path: Path) -> None:
-    check("plain", HERE, tmp_path)
-    run = load_run(tmp_path / "plain.prof")
-    assert all(one.before_s and one.after_s for one in run.manifest.yardsticks)
-    assert len(run.manifest.yardsticks) > 1
-    (process,) = run.processes
-    assert (process.role, process.exit, process.profiled) == ("main", "exited", True)
-    assert process.pid
-    assert run.warnings == ()
-    assert pstats.Stats(str(tmp_path / "plain.prof")).total_calls > 0

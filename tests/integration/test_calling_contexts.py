@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -14,16 +13,14 @@ import numpy as np
 import pytest
 
 from profkit.capture import native as compiled
-from profkit.capture import records
-from profkit.capture.agent import native, process_facts, settings
+from profkit.capture.agent import native
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import MappedTables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
 from tests.integration.capturing import ROOT, captured, environment, in_process
+from tests.records import traced_spool
 from tests.requirements import require
-
-INJECT = Path(records.__file__).parent / "agent" / "inject"
 
 #: Short calls have no more time than the tracer takes, which other load multiplies.
 pytestmark = pytest.mark.alone
@@ -146,10 +143,7 @@ afterwards()
 
 
 def test_so_many_contexts_that_not_all_are_kept_lose_no_time(tmp_path: Path) -> None:
-    (tmp_path / settings.sampled_mark(process_facts.boot_id())).touch()
-    variables = {**os.environ, "PYTHONPATH": str(INJECT), settings.SPOOL_VARIABLE: str(tmp_path)}
-    variables.pop(settings.DISABLE_NATIVE_VARIABLE, None)
-    done = subprocess.run([sys.executable, "-c", CHAINS], env=variables, timeout=120)
+    done = subprocess.run([sys.executable, "-c", CHAINS], env=traced_spool(tmp_path), timeout=120)
     assert done.returncode == -signal.SIGKILL
     (path,) = tmp_path.glob("*" + RESERVE_SUFFIX)
     (table,) = MappedTables(path.read_bytes()).threads(None, {}, {})

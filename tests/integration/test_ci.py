@@ -96,18 +96,3 @@ def test_bad_input_gives_one_line(repository: Path, tmp_path: Path) -> None:
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert said in done.stderr
-
-
-@pytest.mark.alone
-def test_a_history_of_real_runs_finds_the_change_and_names_its_cause(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    runs.mkdir()
-    for i in range(14):
-        (tmp_path / "mix.py").write_text((CHANGED if i >= 7 else SOURCE).format(rounds=50_000))
-        captured(tmp_path, "python", "mix.py")
-        (tmp_path / "run.prof").rename(runs / f"{i * 5 % 14}.prof")
-    done = in_process(tmp_path, "history", "runs", "--metric", "own")
-    assert "Slower since" in done.stdout
-    assert "code-change" in done.stdout
-    in_process(tmp_path, "history", "runs", "--metric", "own", "-o", "trend.html")
-    assert 'class="trend-mark bad"' in (tmp_path / "trend.html").read_text()

@@ -29,6 +29,12 @@ def blocks(page: Path, kind: str) -> list[str]:
     return [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
 
 
+def pages_with(kind: str) -> pytest.MarkDecorator:
+    """Run a test on each page that has blocks of a kind."""
+    found = [page for page in PAGES if blocks(page, kind)]
+    return pytest.mark.parametrize("page", found, ids=lambda page: str(page.relative_to(ROOT)))
+
+
 def printed(command: str, directory: Path, **variables: str) -> str:
     """What a shell user sees of one ``profkit`` command in the repository's root, on 80 columns.
 
@@ -61,7 +67,7 @@ def rerun(block: str, **variables: str) -> str:
     return "".join(result)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pages_with("console")
 def test_commands_print_what_the_page_shows(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
@@ -76,14 +82,14 @@ def test_commands_print_what_the_page_shows(
         assert text == now
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pages_with("python")
 def test_python_examples_run(page: Path) -> None:
     for block in blocks(page, "python"):
         done = finished([sys.executable, "-c", block], ROOT, env=environment())
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pages_with("ipython")
 def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "ipython"):
         cells = re.split(r"\n\n(?=%)", block.strip())

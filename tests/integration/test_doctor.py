@@ -173,25 +173,6 @@ def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
     assert next(row["packages"] for row in found["libraries"] if row["library"] == "polars") == ["polars 9.9"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--python", "/no/python"], "--python /no/python: cannot be run (No such file or directory)"),
-        (["--python", "/bin/true"], "--python /bin/true: is not a working Python"),
-        (["--", "no-such-command"], "no-such-command: no such command; nothing was run"),
-        (["--ranks", "4", "--", "true"], "--ranks, --workers and --threads describe a plan"),
-        (["--fail-on", "slow"], "--fail-on slow: is not a finding of doctor"),
-        (["-o", "report.doc"], "the suffix names no format"),
-    ],
-)
-def test_bad_usage_is_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:
-    done = doctor(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert says in done.stderr
-
-
 def test_an_interrupt_ends_the_command(tmp_path: Path) -> None:
     """Ctrl-C reaches profkit alone: its target has a session of its own."""
     waits = script(tmp_path, "import time\nopen('began', 'w').close()\ntime.sleep(300)\n")

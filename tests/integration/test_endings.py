@@ -59,9 +59,8 @@ def root() -> None:
 def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, script(tmp_path, STUCK))
     assert done.returncode == -signal.SIGALRM
-    run = load_run(tmp_path / "run.prof")
-    (process,) = run.processes
-    notice = said(run)
+    (process,) = done.run.processes
+    notice = said(done.run)
     assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
     assert notice.numbers.keys() == {"kept", "pids"}
     # The timer was set before the call, which has all of the time up to the end.
@@ -73,9 +72,7 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
 
 def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:
     env = environment(PROFKIT_NO_NATIVE="1")
-    done = run_capture(tmp_path, sys.executable, script(tmp_path, STUCK), env=env)
-    assert done.returncode == -signal.SIGALRM
-    run = load_run(tmp_path / "run.prof")
+    run = captured(tmp_path, sys.executable, script(tmp_path, STUCK), env=env, status=-signal.SIGALRM)
     (process,) = run.processes
     notices = {notice.code: notice for notice in run.warnings}
     assert notices.keys() == {"killed-by-signal", "tracer-missing", "nvtx-missing"}
@@ -117,9 +114,8 @@ def test_no_room_for_any_function_is_said(tmp_path: Path) -> None:
     done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 20; '{sys.executable}' '{name}'", env=env)
     assert done.returncode == 0
     assert "all of them are missing" in done.stderr
-    run = load_run(tmp_path / "run.prof")
-    assert not any(calls(process) for process in run.processes)
-    (notice,) = (notice for notice in run.warnings if notice.code == "tables-full")
+    assert not any(calls(process) for process in done.run.processes)
+    (notice,) = (notice for notice in done.run.warnings if notice.code == "tables-full")
     assert notice.numbers["functions"] == 0
 
 
@@ -159,10 +155,9 @@ def test_a_process_that_is_killed_before_its_first_record(tmp_path: Path) -> Non
     code = "import os; os.kill(os.getpid(), 9)"
     done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 0; exec '{sys.executable}' -c '{code}'")
     assert done.returncode == -signal.SIGKILL
-    run = load_run(tmp_path / "run.prof")
-    (process,) = run.processes
+    (process,) = done.run.processes
     assert (process.exit, process.profiled) == ("killed", False)
-    assert said(run) == Notice("process-unrecorded", "", {"pids": (process.pid,)})
+    assert said(done.run) == Notice("process-unrecorded", "", {"pids": (process.pid,)})
     assert "environment" not in done.stderr
 
 
@@ -230,19 +225,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert "late" in calls(run.processes[0]) or full, "what is missing is said"
 
 
-def test_a_signal_after_the_last_record(tmp_path: Path) -> None:
-    """The agent has recorded that the process exits; then a destructor ends it by a signal."""
-    text = "import os\nclass End:\n    def __del__(self, kill=os.kill, pid=os.getpid()): kill(pid, 9)\nend = End()\n"
-    assert run_capture(tmp_path, sys.executable, script(tmp_path, text)).returncode == -signal.SIGKILL
-    run = load_run(tmp_path / "run.prof")
-    assert run.processes[0].exit == "killed"
-    assert said(run, "killed-by-signal").subject == "SIGKILL"
-
-
 def test_an_exit_that_python_does_not_see(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, sys.executable, script(tmp_path, WORKS + "ctypes.CDLL(None)._exit(5)"))
-    assert done.returncode == 5
-    run = load_run(tmp_path / "run.prof")
+    run = captured(tmp_path, sys.executable, script(tmp_path, WORKS + "ctypes.CDLL(None)._exit(5)"), status=5)
     assert run.processes[0].exit == "exited"
     assert said(run, "exited-unrecorded").numbers["status"] == 5
 
@@ -259,8 +243,7 @@ def test_killed_after_an_exec_that_failed(tmp_path: Path) -> None:
     """Its record said that another program took its place, before that was known to be wrong."""
     failing = "try: os.execv('/nonexistent', ['x'])\nexcept OSError: pass\n"
     text = WORKS + failing + "time.sleep(1)\nos.kill(os.getpid(), 9)"
-    run_capture(tmp_path, sys.executable, script(tmp_path, text))
-    run = load_run(tmp_path / "run.prof")
+    run = captured(tmp_path, sys.executable, script(tmp_path, text), status=-signal.SIGKILL)
     assert [p.exit for p in run.processes] == ["killed"]
     said(run, "killed-by-signal")
 

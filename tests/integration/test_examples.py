@@ -65,7 +65,18 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     subprocess.run([python, "-c", draw, str(EXAMPLES / "chainermn")], env=drawn, check=True, timeout=60)
     program = str(EXAMPLES / "chainermn" / "train_mnist.py")
     for size in ("1", "4"):
-        command = ("mpirun", "--oversubscribe", "-n", "4", python, program, "--workers", size)
+        command = (
+            "mpirun",
+            "--oversubscribe",
+            "-n",
+            "4",
+            python,
+            program,
+            "--epochs",
+            "1",
+            "--workers",
+            size,
+        )
         variables = {"OMP_NUM_THREADS": size, "CHAINER_DATASET_ROOT": str(tmp_path), **MPI}
         done = profkit(tmp_path, "capture", "-o", f"{size}.prof", "--", *command, **variables)
         assert done.returncode == 0, done.stderr

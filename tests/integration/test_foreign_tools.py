@@ -8,7 +8,7 @@ import pytest
 
 from profkit.capture.pyspy import sampler_command
 from profkit.formats import load_run
-from tests.integration.capturing import names, script
+from tests.integration.capturing import codes, names, script
 from tests.interpreters import interpreter, python_with
 from tests.requirements import require
 from tests.shared import finished
@@ -83,6 +83,16 @@ def test_tachyon(tmp_path: Path, form: str) -> None:
     python = interpreter("3.15")
     run(python, "-m", "profiling.sampling", "run", *words, "-o", str(output), program)
     check_samples(output)
+
+
+@pytest.mark.interpreters
+def test_lines_of_tachyon_s_pstats_are_folded(tmp_path: Path) -> None:
+    program, output = script(tmp_path, PROGRAM), tmp_path / "out"
+    run(interpreter("3.15"), "-m", "profiling.sampling", "run", "--pstats", "-o", str(output), program)
+    read = load_run(output)
+    assert codes(read) == ["sampled-profile"]
+    functions = names(read.processes[0].threads[0].profile)
+    assert [functions.count(name) for name in ("busy", "main")] == [1, 1]
 
 
 def test_torch_profiler(tmp_path: Path) -> None:

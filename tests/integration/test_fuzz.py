@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,8 @@ import pytest
 from fuzz import native
 from fuzz.target import finding_of, load
 from fuzz.work import inputs_of
-from tests.integration.capturing import works
-from tests.requirements import require
+from tests.integration.tracing import SANITIZED, compiler, sanitizer
 from tests.shared import finished
-
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
 @pytest.mark.parametrize("name", ["commands", "spool"])
@@ -31,13 +27,8 @@ def test_seeds(name: str) -> None:
 
 @pytest.mark.parametrize("name", native.TARGETS)
 def test_native_inputs(name: str, tmp_path: Path) -> None:
-    require("compiler", COMPILER is not None, "no C compiler")
-    probe = tmp_path / "probe.c"
-    probe.write_text("int main(void) { return 0; }\n")
-    flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    compiles = works(COMPILER, *flags, str(probe), "-o", str(tmp_path / "probe"))
-    require("sanitizer", compiles, "the compiler has no AddressSanitizer")
-    native.build(name, tmp_path / name, COMPILER, *flags, str(native.FOLDER / "replay.c"))
+    sanitizer()
+    native.build(name, tmp_path / name, compiler(), *SANITIZED, str(native.FOLDER / "replay.c"))
     inputs = inputs_of(name)
     assert inputs
     environment = {**os.environ, **native.environment(name), "TMPDIR": str(tmp_path)}

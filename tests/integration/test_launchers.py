@@ -158,19 +158,11 @@ def shown(*command: str, where: Path) -> str:
     return in_process(where, *command, COLUMNS="200").stdout
 
 
-def behind_srun(where: Path, env: dict[str, str], program: str, *options: str, name: str = "job") -> None:
+def behind_srun(where: Path, env: dict[str, str], program: str, *options: str) -> None:
     """Run a step of a job whose tasks are each captured."""
-    capture = profkit_command("capture", "-q", "-o", f"{name}.prof", "--", sys.executable, program)
+    capture = profkit_command("capture", "-q", "-o", "job.prof", "--", sys.executable, program)
     words = ["srun", "--overcommit", *options, *capture]
     subprocess.run(words, cwd=where, env=env, check=True, timeout=60)
-
-
-def test_capture_behind_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    behind_srun(tmp_path, slurm, script(tmp_path, PROGRAM), "-n", "2")
-    files = sorted(tmp_path.glob("*.prof"))
-    assert [path.name for path in files] == ["job-rank0.prof", "job-rank1.prof"]
-    in_process(tmp_path, "merge", "-o", "job.prof", *map(str, files))
-    assert ranks(load_run(tmp_path / "job.prof").processes) == [0, 1]
 
 
 def test_capture_in_front_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
@@ -208,15 +200,6 @@ def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, st
     command = ["srun", "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
     captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
     assert places(tmp_path / "run.prof") == PLACES
-
-
-def test_files_of_two_steps_are_not_merged(tmp_path: Path, slurm: dict[str, str]) -> None:
-    for name in ("one", "two"):
-        behind_srun(tmp_path, slurm, script(tmp_path, PROGRAM), "-n", "2", name=name)
-    done = in_process(tmp_path, "merge", "-o", "job.prof", "one-rank0.prof", "two-rank1.prof", status=2)
-    assert not (tmp_path / "job.prof").exists()
-    (line,) = done.stderr.splitlines()
-    assert "two-rank1.prof: is of a different job or job step than one-rank0.prof" in line
 
 
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:

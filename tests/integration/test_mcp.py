@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from profkit.cli import main
+from tests.integration.capturing import in_process
 
 mcp = pytest.importorskip("mcp")
 
@@ -34,20 +34,17 @@ async def answers() -> tuple[set[str], list[Any]]:
         return {tool.name for tool in listed}, [await client.call_tool(tool, given) for tool, given in calls]
 
 
-def printed_by(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[str, str]:
-    with pytest.raises(SystemExit):
-        main(words)
-    return capsys.readouterr()
-
-
-def test_tools_answer_as_the_command_line_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tools_answer_as_the_command_line_does() -> None:
     names, (*found, missing) = asyncio.run(answers())
     assert names == {tool for tool, _, _ in SAME}
     for answer, (tool, _, words) in zip(found, SAME, strict=True):
-        printed = json.loads(printed_by(capsys, *words, "--format", "json")[0])
+        printed = json.loads(in_process(Path(), *words, "--format", "json").stdout)
         assert not answer.is_error, tool
         assert answer.structured_content == json.loads(answer.content[1].text) == printed
         said = printed.get("text") or printed["verdict"]
         assert answer.content[0].text == f"{said['headline']}. {said['summary']}"
     assert missing.is_error
-    assert printed_by(capsys, "show", "missing.prof")[1] == f"profkit: error: {missing.content[0].text}\n"
+    assert (
+        in_process(Path(), "show", "missing.prof", status=2).stderr
+        == f"profkit: error: {missing.content[0].text}\n"
+    )

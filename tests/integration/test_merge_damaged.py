@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture.agent import record_file
 from tests.records import record_bytes, samples_bytes
 from tests.shared import finished
 
@@ -52,15 +51,3 @@ def test_memory_in_proportion_to_the_file(tmp_path: Path, name: str) -> None:
     assert all(line.startswith("profkit: ") for line in text.splitlines()), text
     assert done.returncode == 0 or text.count("\n") == 1, text
     assert int(done.stdout.split()[-1]) * 1024 < BASE + FACTOR * len(data)
-
-
-def test_what_a_checksum_costs_is_no_import() -> None:
-    """The agent's writer must import nothing that an interpreter has not imported by itself."""
-    program = (
-        "import sys, marshal; before = set(sys.modules); sys.path.insert(0, sys.argv[1]); import record_file; "
-        "record_file.encode(record_file.MAGIC, 2, {'a': [1, 2.0, 'x', b'y']}); "
-        "print(sorted(set(sys.modules) - before - {'__future__'}))"
-    )
-    where = str(Path(record_file.__file__).parent)
-    done = finished([sys.executable, "-S", "-c", program, where], check=True)
-    assert done.stdout == "['record_file']\n"

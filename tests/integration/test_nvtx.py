@@ -1,16 +1,33 @@
-"""NVTX ranges in captured runs: the real nvtx package under the real command, on every Python at hand."""
+"""NVTX ranges in captured runs: the real nvtx package under the real command, and the traps of NVTX.
+
+XLA's domain, leaked ranges, processes that die, pools, profile functions, names of threads, programs without Python.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture
-from tests.integration.nvtx_ranges import check, ranges_of, require_collector, rows
-from tests.interpreters import interpreter, packages
+from profkit.capture.native import nvtx_library
+from profkit.model import Process
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
+from tests.integration.capturing import (
+    PROGRAMS,
+    captured,
+    codes,
+    environment,
+    in_process,
+    run_capture,
+    script,
+)
+from tests.integration.nvtx_ranges import ranges_of, require_collector, rows
+from tests.integration.tracing import compiler
+from tests.requirements import require
+from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -20,12 +37,41 @@ def built() -> None:
     require_collector()
 
 
-@pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.14"])
-def test_everything_that_the_nvtx_package_can_do(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
-    run = captured(tmp_path, python, PROGRAM, env=env)
+EXPECTED = [
+    *(row for i in range(5) for row in (f"step {i}", "forward", "decorated", "backward")),
+    *("finished", "handed over", "store", "store", "store", "in a domain", "leaked"),
+]
+
+
+def check(process: Process) -> None:
+    ranges = ranges_of(process)
+    found = rows(process)
+    assert [name for name, _, _ in found] == EXPECTED
+    assert {domain for name, domain, _ in found if name in ("store", "in a domain")} == {"my library"}
+    assert [kind for name, _, kind in found if name == "store"] == [PUSHED, STARTED, MARK]
+    assert {name: kind for name, _, kind in found}["handed over"] == STARTED
+    at = EXPECTED.index
+    parent = ranges.parent
+    assert parent[at("step 3")] == -1
+    assert parent[at("step 3") + 1] == at("step 3")
+    assert parent[at("step 3") + 2] == at("step 3") + 1
+    assert parent[at("step 3") + 3] == at("step 3")
+    seconds = ranges.duration_s
+    assert (seconds[[i for i, name in enumerate(EXPECTED) if name == "decorated"]] >= 0.002).all()
+    assert seconds[at("handed over")] >= 0.002
+    assert ranges.end_ns[-1] == OPEN
+    assert ranges.unmatched == 1
+    assert ranges.color[at("decorated")] & 0xFFFFFF == 0x008000
+    category = [ranges.strings[i] for i in ranges.category]
+    assert (category[at("decorated")], category[at("store")]) == ("work", "disk")
+    assert int(ranges.payload[at("decorated")]) == 7
+    backward = [i for i, name in enumerate(EXPECTED) if name == "backward"]
+    assert ranges.payload[backward].view(np.float64).tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert set(ranges.thread.tolist()) == {process.threads[0].tid}
+
+
+def test_everything_that_the_nvtx_package_can_do(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, PROGRAM)
     (process,) = run.processes
     check(process)
     assert run.warnings == ()
@@ -35,12 +81,6 @@ def test_everything_that_the_nvtx_package_can_do(tmp_path: Path, version: str) -
     begin = run.manifest.clocks["monotonic"]
     assert begin < ranges.begin_ns.min() / 1e9
     assert ranges.begin_ns.max() / 1e9 < begin + run.manifest.wall_s + 1
-
-
-def test_without_the_collector_that_is_said(tmp_path: Path) -> None:
-    run = captured(tmp_path, sys.executable, PROGRAM, env=environment(PROFKIT_NO_NATIVE="1"))
-    assert run.processes[0].ranges is None
-    assert set(codes(run)) == {"tracer-missing", "nvtx-missing"}
 
 
 def test_another_tool_is_not_put_aside(tmp_path: Path) -> None:
@@ -57,7 +97,7 @@ def test_nvtx_that_is_switched_off_is_said(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, PROGRAM, env=env)
     assert done.returncode == 0
     assert "NVTX_DISABLE is set (to 0)" in done.stderr
-    (process,) = load_run(tmp_path / "run.prof").processes
+    (process,) = done.run.processes
     assert {domain for _, domain, _ in rows(process)} == {"my library"}, "the Domain API still speaks"
 
 
@@ -72,3 +112,138 @@ def test_a_damaged_file_of_events_does_not_cost_the_run(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "are left out" in done.stderr
     assert "not a file of NVTX events" in done.stderr
+
+
+NATIVE = Path(__file__).parents[1] / "native"
+
+
+def compiled(directory: Path, source: str, *flags: str) -> str:
+    """Compile one of the C clients, and return what came of it."""
+    target = directory / "compiled"
+    words = [compiler(), *flags, str(NATIVE / source), "-o", str(target), "-pthread", "-ldl"]
+    finished(words, check=True)
+    return str(target)
+
+
+def shown(directory: Path, *words: str) -> str:
+    return in_process(directory, "show", "--full", *words).stdout
+
+
+@pytest.mark.parametrize("wanted", ["", "0", "1"])
+def test_xlas_domain_is_taken_on_request_only(tmp_path: Path, wanted: str) -> None:
+    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    program = (
+        "import ctypes\n"
+        f"library = ctypes.CDLL({library!r})\n"
+        "print(library.create_domain(b'TSL'), library.create_domain(b'TSLA'))\n"
+    )
+    done = run_capture(tmp_path, sys.executable, "-c", program, env=environment(PROFKIT_NVTX_XLA=wanted))
+    assert done.stdout == ("1 1\n" if wanted == "1" else "0 1\n")
+    (process,) = done.run.processes
+    assert {domain for _, domain, _ in rows(process)} == ({"TSL", "TSLA"} if wanted == "1" else {"TSLA"})
+
+
+def test_an_exception_leaks_a_range_and_that_is_told(tmp_path: Path) -> None:
+    program = (
+        "import nvtx\n"
+        "def work():\n"
+        "    nvtx.push_range('pushed by hand')\n"
+        "    raise ValueError\n"
+        "for i in range(3):\n"
+        "    try:\n"
+        "        with nvtx.annotate('outer'): work()\n"
+        "    except ValueError: pass\n"
+        "nvtx.push_range('at the end'); nvtx.pop_range()\n"
+    )
+    (process,) = captured(tmp_path, sys.executable, "-c", program).processes
+    ranges = ranges_of(process)
+    names = [name for name, _, _ in rows(process)]
+    assert names == ["outer", "pushed by hand"] * 3 + ["at the end"]
+    # The end of the `with` has popped the inner range: the outer ones are the open ones.
+    assert [name for name, end in zip(names, ranges.end_ns, strict=True) if end == OPEN] == ["outer"] * 3
+    assert ranges.unmatched == 0
+    found = json.loads(shown(tmp_path, "run.prof", "--format", "json"))["ranges"]
+    unbalanced = {row["name"]: row["unbalanced"] for row in found}
+    assert unbalanced == {"outer": 3, "pushed by hand": 0, "at the end": 0}
+    assert "began but never ended" in shown(tmp_path, "run.prof")
+
+
+def test_pool_workers_have_their_own(tmp_path: Path) -> None:
+    program = script(
+        tmp_path,
+        "import multiprocessing, nvtx, os\n"
+        "def work(i):\n"
+        "    with nvtx.annotate(f'work {i}', domain='pool'): return os.getpid()\n"
+        "if __name__ == '__main__':\n"
+        "    with nvtx.annotate('parent'):\n"
+        "        with multiprocessing.get_context('spawn').Pool(2) as pool:\n"
+        "            pool.map(work, range(40), chunksize=1)\n",
+    )
+    main, *others = captured(tmp_path, sys.executable, program).processes
+    assert [name for name, _, _ in rows(main)] == ["parent"]
+    done = [row for worker in others if worker.ranges is not None for row in rows(worker)]
+    assert sorted(name for name, _, _ in done) == sorted(f"work {i}" for i in range(40))
+    assert {domain for _, domain, _ in done} == {"pool"}
+
+
+def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
+    """`nvtx.Profile` takes the place of a profile function for a while: its ranges are there, and the gap is said."""
+    program = (
+        "import nvtx\n"
+        "def work(): return sum(range(10))\n"
+        "profile = nvtx.Profile(); profile.enable()\n"
+        "for _ in range(10): work()\n"
+        "profile.disable()\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
+    names = [name for name, domain, _ in rows(run.processes[0]) if domain == "nvtx.py"]
+    assert names.count("sum") == 10
+    # Its record goes on when the profiler gives the place back.
+    assert codes(run) == (["own-cprofile"] if sys.version_info < (3, 12) else [])
+
+
+def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
+    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    program = (
+        "import ctypes, time\n"
+        f"library = ctypes.CDLL({library!r})\n"
+        "name = ctypes.c_char_p(b'data loader of the library')\n"
+        "assert library.start_named(name) == 0\n"
+        "time.sleep(1)\n"  # the thread is seen from outside only
+    )
+    (process,) = captured(tmp_path, sys.executable, "-c", program).processes
+    assert process.ranges is None, "it named a thread and opened no range"
+    require("schedstat", len(process.threads) > 1, "this kernel lists no threads")
+    assert "data loader of the library" in [thread.name for thread in process.threads]
+
+
+def test_a_program_that_is_not_python(tmp_path: Path) -> None:
+    client = compiled(tmp_path, "nvtx_client.c")
+    done = run_capture(tmp_path, client, "threads", "40")
+    assert (done.returncode, done.stderr.count("no functions are in this run")) == (0, 1), done.stderr
+    (process,) = done.run.processes
+    assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
+    assert not process.profiled
+    assert len(ranges_of(process)) == 120
+    assert process.command[0].endswith("compiled")
+    text = shown(tmp_path, "run.prof")
+    assert "nothing; 1 process seen" in text
+    assert "thread {n}" in text
+    assert "Functions" not in text
+    assert "no functions are in this run" in " ".join(text.split())
+
+
+def test_the_collectors_functions_answer_where_nothing_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = (
+        "import ctypes\n"
+        f"library = ctypes.PyDLL({str(nvtx_library())!r})\n"
+        "library.profkit_nvtx_start.restype = ctypes.c_uint64\n"
+        "library.profkit_nvtx_end.argtypes = [ctypes.c_uint64]\n"
+        "print(library.profkit_nvtx_push(b'x'), library.profkit_nvtx_pop(), library.profkit_nvtx_start(b'x'))\n"
+        "library.profkit_nvtx_mark(b'x'); library.profkit_nvtx_end(5)\n"
+    )
+    monkeypatch.delenv("PROFKIT_SPOOL", raising=False)
+    done = finished([sys.executable, "-c", program])
+    assert (done.stdout, done.returncode) == ("-2 -2 0\n", 0), done.stderr

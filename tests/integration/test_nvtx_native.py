@@ -19,15 +19,14 @@ import pytest
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 from tests.integration.capturing import works
+from tests.integration.tracing import SANITIZED, compiler, sanitizer
 from tests.requirements import require
 from tests.shared import finished
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "profkit" / "capture" / "native" / "nvtx").glob("*.c"))
 CLIENT = ROOT / "tests" / "native" / "nvtx_client.c"
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 STRICT = ("-std=c11", "-g", "-Wall", "-Wextra", "-Werror")
-SANITIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 
 class Built:
@@ -41,7 +40,7 @@ class Built:
 
     @staticmethod
     def _compile(*words: str) -> None:
-        done = finished([str(COMPILER), *words])
+        done = finished([compiler(), *words])
         assert done.returncode == 0, done.stderr
 
     def run(
@@ -63,19 +62,13 @@ class Built:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    require("compiler", COMPILER is not None, "no C compiler")
     return Built(tmp_path_factory.mktemp("plain"), ("-O2",))
 
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    require("compiler", COMPILER is not None, "no C compiler")
-    directory = tmp_path_factory.mktemp("sanitized")
-    probe = directory / "probe.c"
-    probe.write_text("int main(void) { return 0; }\n")
-    compiles = works(str(COMPILER), *SANITIZED, str(probe), "-o", str(directory / "probe"))
-    require("sanitizer", compiles, "the compiler has no AddressSanitizer")
-    return Built(directory, SANITIZED)
+    sanitizer()
+    return Built(tmp_path_factory.mktemp("sanitized"), SANITIZED)
 
 
 def logs(spool: Path) -> list[NvtxLog]:

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from profkit.formats import load_run
-from profkit.model import Run
 from profkit.model.ranges import MARK, PUSHED, STARTED
 from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture, script
 from tests.integration.nvtx_ranges import ranges_of, rows
@@ -32,16 +30,10 @@ def torch_python() -> str:
     return found
 
 
-def shimmed(directory: Path, program: str, **variables: str) -> Run:
-    env = environment(**variables)
-    return captured(directory, torch_python(), program, options=("--nvtx-shim",), env=env, timeout=120)
-
-
 def test_ranges_are_recorded_and_the_program_runs(tmp_path: Path) -> None:
     done = run_capture(tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), timeout=120)
     assert (done.stdout, done.returncode) == ("done -2\n", 0), done.stderr
-    run = load_run(tmp_path / "run.prof")
-    (process,) = run.processes
+    (process,) = done.run.processes
     ranges = ranges_of(process)
     assert [(name, kind) for name, _, kind in rows(process)] == EXPECTED
     assert ranges.ended.sum() == len(EXPECTED) - 1, "all but the mark"
@@ -60,29 +52,18 @@ def test_without_the_collector_nothing_is_run(tmp_path: Path) -> None:
 
 
 def test_beside_another_tool_the_collector_has_them(tmp_path: Path) -> None:
-    run = shimmed(tmp_path, PROGRAM, NVTX_INJECTION64_PATH="/opt/nsight/libToolsInjection64.so")
+    env = environment(NVTX_INJECTION64_PATH="/opt/nsight/libToolsInjection64.so")
+    run = captured(tmp_path, torch_python(), PROGRAM, options=("--nvtx-shim",), env=env, timeout=120)
     assert [(name, kind) for name, _, kind in rows(run.processes[0])] == EXPECTED
     assert "nvtx-other-tool" in codes(run)
 
 
-def test_it_nests_with_the_nvtx_package(tmp_path: Path) -> None:
+def test_it_nests_with_the_nvtx_package_and_forked_workers_have_their_own(tmp_path: Path) -> None:
     program = script(
         tmp_path,
-        "import nvtx, torch\n"
+        "import nvtx, os, torch\n"
         "torch.cuda.nvtx.range_push('outer')\n"
         "with nvtx.annotate('inner'): torch.cuda.nvtx.mark('here')\n"
-        "torch.cuda.nvtx.range_pop()\n",
-    )
-    (process,) = shimmed(tmp_path, program, PYTHONPATH=str(packages(torch_python(), "nvtx"))).processes
-    assert [name for name, _, _ in rows(process)] == ["outer", "inner", "here"]
-    assert ranges_of(process).parent.tolist() == [-1, 0, -1]
-
-
-def test_forked_workers_have_their_own(tmp_path: Path) -> None:
-    program = script(
-        tmp_path,
-        "import os, torch\n"
-        "torch.cuda.nvtx.range_push('parent')\n"
         "child = os.fork()\n"
         "if child == 0:\n"
         "    with torch.cuda.nvtx.range('child'): pass\n"
@@ -90,17 +71,21 @@ def test_forked_workers_have_their_own(tmp_path: Path) -> None:
         "os.waitpid(child, 0)\n"
         "torch.cuda.nvtx.range_pop()\n",
     )
-    run = shimmed(tmp_path, program)
-    names = {p.role: [name for name, _, _ in rows(p)] for p in run.processes}
-    assert names == {"main": ["parent"], "child": ["child"]}
-    assert all(ranges_of(p).ended.all() for p in run.processes)
+    env = environment(PYTHONPATH=str(packages(torch_python(), "nvtx")))
+    run = captured(tmp_path, torch_python(), program, options=("--nvtx-shim",), env=env, timeout=120)
+    main, child = run.processes
+    assert [name for name, _, _ in rows(main)] == ["outer", "inner", "here"]
+    assert ranges_of(main).parent.tolist() == [-1, 0, -1]
+    assert [(name, kind) for name, _, kind in rows(child)] == [("child", PUSHED)]
+    assert ranges_of(main).ended.tolist() == [True, True, False]
+    assert ranges_of(child).ended.all()
 
 
 def test_without_the_option_nothing_is_changed(tmp_path: Path) -> None:
     done = run_capture(tmp_path, torch_python(), PROGRAM, timeout=120)
     assert done.returncode == 1
     assert "NVTX functions not installed" in done.stderr
-    assert load_run(tmp_path / "run.prof").processes[0].ranges is None
+    assert done.run.processes[0].ranges is None
 
 
 def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:

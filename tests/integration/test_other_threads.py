@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from profkit.formats import load_run
 from profkit.model import Process
 from tests.integration.capturing import PROGRAMS, calls, run_capture, script
 from tests.integration.tracing import NEW, compiler
-from tests.interpreters import interpreter
+from tests.interpreters import BOTH_WAYS, interpreter
 from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
@@ -57,8 +56,7 @@ def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version:
     plain = finished([interpreter(version), program, library], check=True).stdout
     done = run_capture(tmp_path, interpreter(version), program, library)
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
-    run = load_run(tmp_path / "run.prof")
-    main = run.processes[0]
+    main = done.run.processes[0]
     # A thread of C code may have a state of its own for each call.
     assert by_thread(main, "called") == by_thread(main, "inner") == [3000, 2000]
     assert by_thread(main, "by_hand") == [400, 400]
@@ -66,7 +64,7 @@ def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version:
     assert by_thread(main, "by_thread") == [100, 100, 100]
     assert by_thread(main, "deep") == [20_001]
     assert all(not thread.open_calls for thread in main.threads)
-    assert run.warnings == ()
+    assert done.run.warnings == ()
 
 
 AUDITED = """
@@ -92,16 +90,16 @@ done.acquire()
 """
 
 
-@pytest.mark.parametrize("version", ["3.11", *NEW])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_an_audit_hook_in_python_sees_threads_of_other_origin(tmp_path: Path, version: str) -> None:
     """Putting a profile function in asks the hook, which is itself called in that thread."""
     command = (interpreter(version), script(tmp_path, AUDITED), "hears")
     done = run_capture(tmp_path, *command, options=("--quiet",))
     assert (done.returncode, done.stdout, done.stderr) == (0, "heard\nTrue\n", "")
-    assert calls(load_run(tmp_path / "run.prof").processes[0])["leaf"] == 400
+    assert calls(done.run.processes[0])["leaf"] == 400
 
 
-@pytest.mark.parametrize("version", ["3.11", *NEW])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_an_audit_hook_that_objects_is_asked_once_a_thread(tmp_path: Path, version: str) -> None:
     command = (interpreter(version), script(tmp_path, AUDITED), "objects")
     done = run_capture(tmp_path, *command, options=("--quiet",))

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.tracing import compiler
 from tests.interpreters import find, interpreter
 from tests.requirements import require
 from tests.shared import finished
 
 ROOT = Path(__file__).parents[2]
-COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 LIBRARY = "profkit/capture/native/lib/libprofkit_nvtx.so"
 READER = "profkit/formats/native/lib/_pstats.abi3.so"
 
@@ -69,7 +69,7 @@ def members(tree: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def released(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tree with a wheel, built as in the images that cibuildwheel uses, of which some lack the oldest Python."""
-    require("compiler", COMPILER is not None, "no C compiler")
+    compiler()
     tree = copied(tmp_path_factory.mktemp("released"))
     others = [*filter(None, map(find, ("3.8", "3.13"))), "/opt/no-such-python*/bin/python"]
     variables = {"PROFKIT_TRACER_PYTHONS": os.pathsep.join(others), "PROFKIT_REQUIRE_NATIVE": "1"}

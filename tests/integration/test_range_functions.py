@@ -5,18 +5,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from profkit.capture.agent import native
-from profkit.formats import load_run
-from profkit.measure.iterations import iteration_model
 from profkit.measure.range_functions import InsideRanges, RangeFunctions, range_functions
 from profkit.measure.range_stats import RangeKey, fold_names, pattern_of, range_rows
 from profkit.model import Run
-from tests.integration.capturing import PROGRAMS, captured, environment, in_process, run_capture
+from tests.integration.capturing import PROGRAMS, captured, environment
 from tests.integration.nvtx_ranges import require_collector
-from tests.interpreters import interpreter, packages
+from tests.interpreters import BOTH_WAYS, interpreter, packages
 from tests.requirements import require
 
 PROGRAM = str(PROGRAMS / "ranges_around.py")
@@ -100,7 +97,7 @@ def check_sums(run: Run) -> None:
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.14"])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_functions_inside_ranges(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     env = environment(PYTHONPATH=str(packages(python, "nvtx")))
@@ -118,26 +115,7 @@ def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None
         "    work()\n"
         "    os.kill(os.getpid(), 9)\n"
     )
-    run_capture(tmp_path, sys.executable, "-c", program)
-    found = inside_of(range_functions(load_run(tmp_path / "run.prof")), "long")
+    run = captured(tmp_path, sys.executable, "-c", program, status=-9)
+    found = inside_of(range_functions(run), "long")
     assert seconds(found)["<built-in method time.sleep>"] > 0.0
     assert openers(found) == {"<module>": 1}
-
-
-@pytest.mark.alone
-def test_the_iterations_of_real_loops(tmp_path: Path) -> None:
-    program = str(PROGRAMS / "loads_and_trains.py")
-    in_turn = iteration_model(captured(tmp_path, sys.executable, program, "in_turn", "20", "10"))
-    words = ("show", "--full", "run.prof", "--load", "load*")
-    said = in_process(tmp_path, *words, COLUMNS="160", NO_COLOR="1").stdout
-    starved = iteration_model(captured(tmp_path, sys.executable, program, "overlapped", "40", "5"))
-    assert (in_turn.bound, in_turn.loads, in_turn.batch) == ("sum", ("load batch",), 64.0)
-    assert in_turn.count + in_turn.left_out == 30
-    assert (starved.bound, starved.loaders, starved.waits) == ("loading", 2, ("wait for batch",))
-    assert starved.iteration == "iteration {n}"
-    assert np.isclose(in_turn.predicted_s, in_turn.duration.mean_s, rtol=0.2)
-    # The report says the same.
-    assert "take turns" in said
-    inside = said.split("Functions inside NVTX ranges")[1]
-    forward = next(line for line in inside.splitlines() if line.startswith("forward"))
-    assert "Trainer.step" in forward

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.formats import load_run
 from tests.integration.capturing import calls, captured, run_capture, script
-from tests.integration.tracing import NEW, OLD
-from tests.interpreters import interpreter
+from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
 from tests.shared import finished
 
 #: What the agent has at hand without importing it.
@@ -35,7 +33,7 @@ print(threading.main_thread().name, type(threading.__spec__.loader).__name__, le
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", [*OLD, *NEW])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, version: str) -> None:
     code = f"import sys; print([m for m in {MODULES} if m in sys.modules])"
     # An environment without packages, whose .pth files may import anything.
@@ -47,13 +45,13 @@ def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, v
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", [*OLD, *NEW])
+@pytest.mark.parametrize("version", EACH_WAY)
 def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), script(tmp_path, THREADS.format(before="", meanwhile=""))]
     plain = finished(command, check=True).stdout
     done = run_capture(tmp_path, *command)
     assert (done.returncode, done.stdout) == (0, plain), done.stderr
-    (process,) = load_run(tmp_path / "run.prof").processes
+    (process,) = done.run.processes
     assert calls(process)["leaf"] == 20
 
 
@@ -84,7 +82,7 @@ print(kept, found)
 
 
 @pytest.mark.interpreters
-@pytest.mark.parametrize("version", ["3.11", *NEW])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
     build = " ".join(finished([python, "-c", "import sys; print(sys.version)"], check=True).stdout.split())
@@ -94,5 +92,4 @@ def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Pa
     done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
-    run = load_run(tmp_path / "run.prof")
-    assert [calls(process).get("leaf", 0) for process in run.processes[1:]] == [1] * 10
+    assert [calls(process).get("leaf", 0) for process in done.run.processes[1:]] == [1] * 10

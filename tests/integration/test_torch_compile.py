@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, calls, environment, run_capture
 from tests.interpreters import python_with
 from tests.shared import finished
@@ -22,8 +21,7 @@ def test_the_same_is_compiled_and_all_threads_are_traced(tmp_path: Path) -> None
     done = run_capture(tmp_path, *command, env=env, timeout=120)
     assert done.returncode == 0, done.stderr
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
-    run = load_run(tmp_path / "run.prof")
-    (process,) = (process for process in run.processes if process.role == "main")
+    (process,) = (process for process in done.run.processes if process.role == "main")
     found = calls(process)
     assert (found["by_hand"], found["by_thread"], found["training_step"]) == (200, 200, 10)
-    assert run.warnings == ()
+    assert done.run.warnings == ()

@@ -2,7 +2,7 @@
 
 The interpreters are the usual ones, which know nothing of sanitizers: the runtime is loaded before them, and
 ``PYTHONMALLOC=malloc`` makes every object an allocation of its own, so that a use after its end is seen. What is
-never freed is not looked for: interpreters leave much behind, and test_tracer_survives.py measures growth.
+never freed is not looked for: interpreters leave much behind, and test_tracer.py measures growth.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import NEW, SOURCES, TARGET, build, compiler, include_directory
+from tests.integration.tracing import NEW, SANITIZED, SOURCES, TARGET, build, include_directory, sanitizer
 from tests.interpreters import interpreter
 from tests.requirements import require, required
 from tests.shared import finished, words_of
@@ -27,17 +27,9 @@ pytestmark = pytest.mark.interpreters
 
 #: Each way in which the tracer is built.
 VERSIONS = ("3.11", "3.13")
-SANITIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 #: Every object is an allocation of its own.
 ONE_BY_ONE = {"PYTHONMALLOC": "malloc"}
-
-
-def sanitizer() -> Path:
-    said = finished([compiler(), "-print-file-name=libasan.so"]).stdout
-    runtime = Path(said.strip())
-    require("sanitizer", runtime.is_absolute() and runtime.exists(), "the compiler has no AddressSanitizer")
-    return runtime.resolve()
 
 
 def sanitized(version: str) -> Path:

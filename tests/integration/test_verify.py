@@ -13,15 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from profkit import read
 from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Notice
-from tests.integration.capturing import ROOT, in_process, profkit, started, wait_until
-from tests.requirements import imported
+from tests.integration.capturing import in_process, profkit, started, wait_until
+from tests.shared import check_schema
 
 CPUS = len(os.sched_getaffinity(0))
 #: Workers that compete with each other on any machine.
@@ -68,8 +67,7 @@ def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
 
 def checked(text: str) -> Any:
     report = json.loads(text)
-    schema = json.loads((ROOT / "docs" / "schema" / "verify-1.json").read_text())
-    jsonschema.Draft202012Validator(schema).validate(report)
+    check_schema(report, "verify-1.json")
     return report
 
 
@@ -154,42 +152,6 @@ def test_what_is_known_is_printed_when_it_is_stopped(tmp_path: Path) -> None:
     plan, known = said.splitlines()
     assert plan.startswith("profkit: as it was and with the advice, in turn: 6 to 24 runs, ")
     assert known.startswith("profkit: after 1 round: ")
-
-
-@pytest.mark.alone
-def test_threads_of_numpy_in_a_pool(tmp_path: Path) -> None:
-    imported("numpy")
-    program = textwrap.dedent(
-        """
-        import multiprocessing, sys
-        import numpy as np
-
-        def project(seed):
-            a = np.random.default_rng(seed).random((400, 400))
-            for _ in range(48):
-                a = a @ a
-                a /= np.abs(a).max()
-            return float(a.sum())
-
-        if __name__ == "__main__":
-            with multiprocessing.get_context("fork").Pool(int(sys.argv[2])) as pool:
-                pool.map(project, range(12), chunksize=1)
-        """
-    )
-    workers = max(2, CPUS)
-    # So many threads that what else runs on the machine is little beside them.
-    run = captured(tmp_path, program, "--workers", str(workers), OMP_NUM_THREADS=str(8 * CPUS))
-    found = read(run)
-    assert found.verdict is not None, found.report("terminal")
-    limits = [advice for advice in found.verdict.advice if advice.kind == "limit-threads"]
-    assert len(limits) == 1, found.report("terminal")
-    (limit,) = limits
-    assert (limit.env, limit.argv[-1]) == ({"OMP_NUM_THREADS": "1"}, str(min(workers, CPUS)))
-    done = profkit(tmp_path, "verify", run.name, "--format", "json", "--limit", "60")
-    assert done.returncode == 0, done.stderr
-    report = checked(done.stdout)
-    assert report["env"] == {"OMP_NUM_THREADS": "1"}
-    assert report["outcome"] != "fails"
 
 
 REFUSED: Sequence[tuple[tuple[str, ...], str]] = (

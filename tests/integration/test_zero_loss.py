@@ -23,7 +23,7 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
-from tests.interpreters import EACH_WAY, interpreter
+from tests.interpreters import BOTH_WAYS, interpreter
 
 COUNTS = str(PROGRAMS / "counts_itself.py")
 SLOTS = 64
@@ -81,20 +81,19 @@ ENDS = (
 )
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str) -> None:
     script(
         tmp_path, "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])"
     )
     one_by_one = 'python="$1"; shift; for end; do "$python" program.py "$end"; done; true'
     words = ("bash", "-c", one_by_one, "-", interpreter(version), *ENDS)
-    run_capture(tmp_path, *words)
-    ended = [process for process in load_run(tmp_path / "run.prof").processes if process.profiled]
+    ended = [process for process in captured(tmp_path, *words).processes if process.profiled]
     found = {process.command[-1]: calls(process)["step"] for process in ended}
     assert found == dict.fromkeys(ENDS, 12345)
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
     """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)
@@ -109,7 +108,7 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) -> None:
     """What a child does is in no table of its parent's, which it shares memory with, nor the other way round."""
     program = script(
@@ -152,7 +151,7 @@ FIRSTS: list[tuple[str, dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None:
     """A child's agent begins with what it calls first, whatever that is."""
     forked = "pid = os.fork()\nif not pid:\n    {}\n    os._exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n"
@@ -165,7 +164,7 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
         "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""]),
     )
     done = run_capture(tmp_path, interpreter(version), program)
-    run = load_run(tmp_path / "run.prof")
+    run = done.run
     assert run.manifest.exit_status == 0, done.stderr
     children = {process.pid: process for process in run.processes[1:]}
     for pid, (first, counts) in zip(map(int, done.stdout.split()), FIRSTS, strict=True):
@@ -175,7 +174,7 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
     assert {notice.code for notice in run.warnings} <= {"own-cprofile"}
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) -> None:
     program = script(
         tmp_path,
@@ -196,7 +195,7 @@ def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) 
     assert calls(run.processes[0])["<built-in method posix.fork>"] == 20
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) -> None:
     program = script(
         tmp_path,
@@ -210,8 +209,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
         "    thread.join()\n"
         "os.kill(os.getpid(), 9)\n",
     )
-    run_capture(tmp_path, interpreter(version), program)
-    (process,) = load_run(tmp_path / "run.prof").processes
+    (process,) = captured(tmp_path, interpreter(version), program, status=-9).processes
     assert calls(process)["step"] == 7 * 1500
     assert calls(process)["task"] == 1500
     # Beside those that the tracer keeps apart there are threads that were seen from outside.
@@ -219,7 +217,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
     assert sum("more ended threads" in thread.name for thread in process.threads) == 1
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, version: str) -> None:
     """Its code objects are neither kept nor mixed up with others that get their addresses."""
     program = script(
@@ -266,7 +264,7 @@ print(threads, len(elsewhere), len(here), gc.get_threshold() == before)
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY[1:])
+@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, version: str) -> None:
     program = script(tmp_path, "import gc\nbefore = gc.get_threshold()\n" + FINALISERS)
     done = run_capture(tmp_path, interpreter(version), program)

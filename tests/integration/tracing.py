@@ -37,6 +37,17 @@ def compiler() -> str:
     return found
 
 
+#: What a C file is compiled with so that a wrong access ends the process.
+SANITIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+
+
+def sanitizer() -> Path:
+    """Return the runtime library of the compiler's AddressSanitizer, or skip the calling test."""
+    runtime = Path(finished([compiler(), "-print-file-name=libasan.so"]).stdout.strip())
+    require("sanitizer", runtime.is_absolute() and runtime.exists(), "the compiler has no AddressSanitizer")
+    return runtime.resolve()
+
+
 @functools.cache
 def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of: Path = SOURCES) -> Path:
     """Compile against an interpreter's headers, once; a binary for one version or for all from 3.12 on."""

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CHECK(condition)                                                                                       \
@@ -176,30 +175,40 @@ static void closes_descriptors(void)
     unlink(path);
 }
 
-static double seconds(void)
+static void nothing(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    nv_category(1, "named, but there is no event");
 }
 
-static void measure(void)
+static void killed(void)
 {
-    void *domain = nv_domain("measured");
-    event_t event = event_registered(nv_register(domain, "measured"));
-    double begin = seconds();
-    for (long i = 0; i < number; i++) {
-        nv_domain_push(domain, &event);
-        nv_domain_pop(domain);
-    }
-    double registered = (seconds() - begin) / (double)number;
-    begin = seconds();
-    for (long i = 0; i < number; i++) {
-        nv_push("a name of usual length");
-        nv_pop();
-    }
-    printf("%.0f %.0f\n", registered * 1e9, (seconds() - begin) / (double)number * 1e9);
+    ranges();
+    nv_push("killed in it");
+    kill(getpid(), SIGKILL);
 }
+
+static void crashes(void)
+{
+    ranges();
+    nv_push("crashed in it");
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    {"nothing", nothing},
+    {"every-kind", every_kind},
+    {"threads", many_threads},
+    {"forks", forks_beside_threads},
+    {"ranges", ranges},
+    {"unique", unique_names},
+    {"descriptors", closes_descriptors},
+    {"kill", killed},
+    {"segfault", crashes},
+};
 
 int main(int count, char **words)
 {
@@ -208,34 +217,11 @@ int main(int count, char **words)
     CHECK(client_load() == 1);
     CHECK(told_version == 3);
     CHECK(client_load() == 1); /* as every library of a process does that contains NVTX */
-    const char *scenario = words[1];
-    if (strcmp(scenario, "nothing") == 0) {
-        nv_category(1, "named, but there is no event");
-    } else if (strcmp(scenario, "every-kind") == 0) {
-        every_kind();
-    } else if (strcmp(scenario, "threads") == 0) {
-        many_threads();
-    } else if (strcmp(scenario, "forks") == 0) {
-        forks_beside_threads();
-    } else if (strcmp(scenario, "ranges") == 0) {
-        ranges();
-    } else if (strcmp(scenario, "unique") == 0) {
-        unique_names();
-    } else if (strcmp(scenario, "descriptors") == 0) {
-        closes_descriptors();
-    } else if (strcmp(scenario, "measure") == 0) {
-        measure();
-    } else if (strcmp(scenario, "kill") == 0) {
-        ranges();
-        nv_push("killed in it");
-        kill(getpid(), SIGKILL);
-    } else if (strcmp(scenario, "segfault") == 0) {
-        ranges();
-        nv_push("crashed in it");
-        signal(SIGSEGV, SIG_DFL);
-        raise(SIGSEGV);
-    } else {
-        return 2;
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        if (strcmp(words[1], scenarios[i].name) == 0) {
+            scenarios[i].run();
+            return 0;
+        }
     }
-    return 0;
+    return 2;
 }

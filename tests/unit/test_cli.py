@@ -450,6 +450,7 @@ for number in (1, 2):
         ("extract run.prof -o out.prof", ("extracting",)),
         ("export run.prof --to pstats -o out.prof", ("exporting",)),
         ("doctor --ranks 2", ("looking",)),
+        ("capture -o out.prof -- true", ("packing",)),
     ],
 )
 def test_a_reader_says_on_a_terminal_what_it_does(text: str, said: tuple[str, ...], workshop: Path) -> None:

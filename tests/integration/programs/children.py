@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 
 
 def child_work(i):
@@ -35,9 +34,6 @@ def main(way):
             child.start()
         for child in children:
             child.join()
-    elif way == "executor":
-        with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-            print(list(pool.map(child_work, range(4))))
     elif way == "subprocess":
         subprocess.run([sys.executable, __file__, "alone"], check=True)
     elif way == "exec":

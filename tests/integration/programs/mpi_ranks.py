@@ -1,11 +1,9 @@
-"""Data-parallel steps over MPI, in which one rank may do more work than the others, or share its CPU.
+"""Data-parallel steps over MPI, in which one rank may do more work than the others.
 
 ``mpi_ranks.py STEPS``: all ranks do the same.
-``mpi_ranks.py STEPS slow RANK EXTRA``: that rank computes ``1 + EXTRA`` times as much in every step.
-``mpi_ranks.py STEPS pin RANK CPU``: that rank stays on one CPU, at a low priority.
+``mpi_ranks.py STEPS RANK EXTRA``: that rank computes ``1 + EXTRA`` times as much in every step.
 """
 
-import os
 import sys
 
 import nvtx
@@ -46,15 +44,10 @@ def train(comm, steps, work):
 
 def main():
     comm = MPI.COMM_WORLD
-    steps, what = int(sys.argv[1]), sys.argv[2:3]
     work = 3 * WORK
-    if what and comm.Get_rank() == int(sys.argv[3]):
-        if what == ["slow"]:
-            work = int(work * (1.0 + float(sys.argv[4])))
-        else:
-            os.sched_setaffinity(0, {int(sys.argv[4])})
-            os.nice(10)
-    train(comm, steps, work)
+    if sys.argv[2:] and comm.Get_rank() == int(sys.argv[2]):
+        work = int(work * (1.0 + float(sys.argv[3])))
+    train(comm, int(sys.argv[1]), work)
 
 
 if __name__ == "__main__":

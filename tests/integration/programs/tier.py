@@ -1,15 +1,8 @@
 """What a captured program can see of how it is seen; for every Python from 3.8 on."""
 
-import sys
 import time
 
-
-def is_sampled():
-    """Whether nothing of profkit's receives the calls of this thread."""
-    if hasattr(sys, "monitoring"):
-        return sys.monitoring.get_tool(sys.monitoring.PROFILER_ID) is None
-    # What profkit puts into its place up to Python 3.11 does not show profkit's.
-    return getattr(sys.getprofile, "__wrapped__", sys.getprofile)() is None
+from traced_state import traced
 
 
 def tiny(x):
@@ -35,7 +28,7 @@ def until_exact():
 
 def _until(sampled, work):
     deadline = time.monotonic() + 45
-    while is_sampled() != sampled:
+    while traced() == sampled:
         assert time.monotonic() < deadline, "the tier does not change"
         work()
 

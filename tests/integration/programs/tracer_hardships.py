@@ -141,9 +141,6 @@ def descriptors(module):
     own = [os.open("/dev/zero", os.O_RDONLY) for _ in range(600)]
     nap_long()
 
-    def in_thread():
-        os.closerange(3, 1024)
-
     nap_long()
     collector.disable()
     still_open = 0
@@ -155,35 +152,6 @@ def descriptors(module):
             pass
     entry = by_name(only_thread(collector)[5])["nap_long"]
     return {"still_open": still_open, "calls": entry[1], "cumblocked": entry[8]}
-
-
-def greenlets(module):
-    """Switching stacks under the tracer: wrong attribution at worst, every call counted."""
-    import greenlet
-
-    def chatter(n):
-        for _ in range(n):
-            leaf(1)
-            main.switch()
-
-    def visit(others):
-        for _ in range(50):
-            for other in others:
-                if not other.dead:
-                    other.switch()
-
-    main = greenlet.getcurrent()
-    collector = module.Collector()
-    collector.enable()
-    others = [greenlet.greenlet(lambda: chatter(100)) for _ in range(20)]
-    for other in others:
-        other.switch()
-    visit(others)
-    del others, other
-    collector.disable()
-    thread = only_thread(collector)
-    entries = by_name(thread[5])
-    return {"leaf": entries["leaf"][1], "chatter": entries["chatter"][1], "open": len(thread[6])}
 
 
 def deep(module):

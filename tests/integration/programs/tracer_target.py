@@ -84,17 +84,17 @@ def split_addresses(text):
         yield part.lstrip("0123456789abcdef")
 
 
-def parity(module, name):
-    """One program under cProfile and under the tracer: calls that differ, and the tracer's time over wall time."""
-    program = getattr(tracer_workloads, name, None)
-    if program is None:
-        import tracer_stdlib  # half of the standard library: not for the checks that do without
+def parity(module, *names):
+    """Programs under cProfile and under the tracer: calls that differ, and the tracer's time over wall time."""
+    return {name: parity_of(module, name) for name in names}
 
-        program = getattr(tracer_stdlib, name)
+
+def parity_of(module, name):
+    program = getattr(tracer_workloads, name)
     program()
     program()
     gc.collect()
-    gc.disable()
+    gc.disable()  # until the end of the process
     profiler = _lsprof.Profiler(subcalls=True, builtins=True)
     profiler.enable()
     program()
@@ -119,7 +119,6 @@ def parity(module, name):
         "different": different,
         "functions": len(functions),
         "edges": len(edges),
-        "calls": sum(value[0] for value in functions.values()),
         "tottime": sum(entry[4] for entry in ours) / wall,
     }
 
@@ -381,7 +380,6 @@ def waiting(module, seconds, competitors):
     run, wait, wall = run_after - run, wait_after - wait, wall_after - wall
     return {
         "measured": thread[3],
-        "wall": wall,
         "kernel_wait": wait,
         "kernel_blocked": wall - run - wait,
         "wait": sum(entry[5] for entry in thread[5]),
