@@ -33,6 +33,8 @@ _ATOM = re.compile(
     rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<number>{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})"
     rf"|(?P<word>[A-Za-z_][A-Za-z0-9_.-]*)|(?P<sign>[,:;=|+*^()\[\]{{}}-])"
 )
+#: The end of ``0-3``, a list of CPUs; more digits may be those of a telephone number.
+_RANGE_END = re.compile(r"-\d{1,3}")
 _NUMBER_ALONE = re.compile(rf"(?:{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})")
 
 #: ``--name``, ``-x``, ``--trainer.max_epochs``. Bounded digits keep secrets from matching.
@@ -203,8 +205,9 @@ class CommandMask:
         at, before, joined = 0, "", 0
         for atom in _ATOM.finditer(text):
             kind = atom.lastgroup or ""
-            # Numbers and words must have a sign between them.
-            if atom.start() != at or (before not in ("", "sign") and kind != "sign"):
+            # Numbers and words must have a sign between them, unless the number ends a range.
+            apart = kind == "sign" or (before == "number" and _RANGE_END.fullmatch(atom.group()) is not None)
+            if atom.start() != at or (before not in ("", "sign") and not apart):
                 return False
             if kind == "word" and not is_known(atom.group()):
                 return False
