@@ -1,6 +1,7 @@
 """Switches of the test suite: ``pytest --update-golden`` writes the expected outputs anew.
 
-``pytest -n 2`` runs two tests at a time, except those marked ``alone``.
+``pytest -n 2`` runs two tests at a time, except those marked ``alone``. What was skipped is said in a few lines, by
+what was missing (`tests.requirements`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +18,9 @@ import pytest
 from tests.shared import VARIABLE, held
 
 GOLDEN = Path(__file__).parent / "golden"
+
+#: Lines about skipped tests.
+SKIPS_SHOWN = 5
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,6 +56,22 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     with held(Path(__file__), alone=item.get_closest_marker("alone") is not None):
         return (yield)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped and why."""
+    why = Counter(
+        str(report.longrepr[2]).removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")
+    )
+    if not why:
+        return
+    terminalreporter.section("skipped")
+    shown = why.most_common(SKIPS_SHOWN if len(why) <= SKIPS_SHOWN else SKIPS_SHOWN - 1)
+    for reason, number in shown:
+        terminalreporter.line(f"{number:5d}  {reason}")
+    if len(why) > len(shown):
+        rest = why.total() - sum(number for _, number in shown)
+        terminalreporter.line(f"{rest:5d}  for {len(why) - len(shown)} other reasons (ARGS=-rs names them)")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

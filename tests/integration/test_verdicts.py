@@ -1,17 +1,23 @@
-"""Verdicts on real programs that were judged wrong once; test_seen_wrong.py has the others, by construction."""
+"""Verdicts on real programs under conditions that were judged wrong once: captured or profiled, and compared."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import profkit
 from profkit.formats.load import load_side
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.accounts import assert_adds_up
-from tests.integration.capturing import captured
+from tests.integration.capturing import environment, in_process, run_capture, script, started
+from tests.requirements import require
+from tests.shared import finished
 
 #: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
 IMAGES = """
@@ -35,17 +41,25 @@ print(main(int(sys.argv[1])))
 """
 
 
-def compared(
-    directory: Path, before: tuple[str, ...], after: tuple[str, ...], *, options: tuple[str, ...] = ()
-) -> Diff:
-    """Capture two programs, source and words, in directories of their own as checkouts are, and compare them."""
-    sides = []
-    for name, (source, *words) in {"before": before, "after": after}.items():
-        (directory / name).mkdir()
-        (directory / name / "program.py").write_text(source)
-        captured(directory / name, sys.executable, "program.py", *words, options=options)
-        sides.append(load_side(directory / name / "run.prof"))
-    return diff(*sides)
+def capture(
+    directory: Path,
+    source: str,
+    *words: str,
+    before: tuple[str, ...] = (),
+    options: tuple[str, ...] = (),
+    status: int = 0,
+) -> Path:
+    """Capture a program of this source, in a directory of its own as another checkout would be."""
+    directory.mkdir()
+    (directory / "program.py").write_text(source)
+    done = run_capture(directory, *before, sys.executable, "program.py", *words, options=options)
+    # What a signal ended ends the command by the same signal.
+    assert done.returncode in (status, 128 - status), done.stderr
+    return directory / "run.prof"
+
+
+def compared(a: Path, b: Path) -> Diff:
+    return diff(load_side(a), load_side(b))
 
 
 def largest(found: Diff) -> str:
@@ -54,16 +68,37 @@ def largest(found: Diff) -> str:
     return max(of_program, key=lambda bucket: bucket.seconds).name
 
 
+def assert_adds_up(found: Diff) -> None:
+    assert sum(bucket.seconds for bucket in found.account.buckets) == pytest.approx(
+        found.account.added_s, abs=1e-9 * found.account.candidate_s
+    )
+
+
 @pytest.mark.alone
 def test_a_loop_added_in_blur_is_a_change_of_blur(tmp_path: Path) -> None:
-    found = compared(tmp_path, (IMAGES.format(turns=2), "150"), (IMAGES.format(turns=8), "150"))
+    baseline = capture(tmp_path / "before", IMAGES.format(turns=2), "150")
+    looped = capture(tmp_path / "after", IMAGES.format(turns=8), "150")
+    found = compared(baseline, looped)
     assert (found.verdict.cause, found.verdict.rule) == ("code-change", "changed-source")
     assert found.verdict.subject == "blur"
     (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
     assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 2.0, 8.0)
     assert origin.numbers == {"caller": "blur", "calls": 150}
-    assert_adds_up(found.account)
+    assert_adds_up(found)
     assert largest(found) == "code"
+
+
+@pytest.mark.alone
+def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> None:
+    baseline = capture(tmp_path / "before", IMAGES.format(turns=4), "100")
+    doubled = capture(tmp_path / "after", IMAGES.format(turns=4), "200")
+    found = compared(baseline, doubled)
+    assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
+    assert found.verdict.subject == "main"
+    assert found.verdict.numbers["calls.factor"] == pytest.approx(2.0, rel=0.05)
+    assert_adds_up(found)
+    assert largest(found) == "work"
+    assert found.account.seconds("code") == pytest.approx(0.0, abs=0.02)
 
 
 #: An option chooses what blurs: `smooth` or `sharpen`.
@@ -77,15 +112,137 @@ CHOSEN = (
 @pytest.mark.alone
 def test_a_function_that_an_option_chose_is_different_work(tmp_path: Path) -> None:
     """Its definition stands on both sides, so that nothing was changed."""
-    found = compared(tmp_path, (CHOSEN, "100", "0"), (CHOSEN, "100", "1"))
+    baseline = capture(tmp_path / "before", CHOSEN, "100", "0")
+    candidate = capture(tmp_path / "after", CHOSEN, "100", "1")
+    found = compared(baseline, candidate)
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "other-function")
     assert found.verdict.subject == "sharpen"
-    assert_adds_up(found.account)
+    assert_adds_up(found)
 
 
 @pytest.mark.alone
 def test_samples_do_not_show_that_a_function_was_never_called(tmp_path: Path) -> None:
-    found = compared(tmp_path, (CHOSEN, "300", "0"), (CHOSEN, "300", "1"), options=("--sampled",))
+    baseline = capture(tmp_path / "before", CHOSEN, "300", "0", options=("--sampled",))
+    candidate = capture(tmp_path / "after", CHOSEN, "300", "1", options=("--sampled",))
+    found = compared(baseline, candidate)
     # Most often it is `calls-unknown`; on a busy machine it may be contention.
     assert found.verdict.rule != "other-function"
     assert found.verdict.cause != "code-change"
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(shutil.which("taskset") is None, reason="needs taskset")
+def test_beside_the_same_busy_neighbour_the_change_is_named(tmp_path: Path) -> None:
+    """Both runs share a CPU with a process that never rests: the queueing grew with the candidate's own work."""
+    pinned = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
+    hog = subprocess.Popen([*pinned, sys.executable, "-c", "while True: pass"])
+    try:
+        baseline = capture(tmp_path / "before", IMAGES.format(turns=2), "600", before=pinned)
+        changed = capture(tmp_path / "changed", IMAGES.format(turns=8), "600", before=pinned)
+        longer = capture(tmp_path / "longer", IMAGES.format(turns=2), "1800", before=pinned)
+    finally:
+        hog.kill()
+        hog.wait()
+    found = compared(baseline, changed)
+    assert found.baseline.run_queue_wait_s > 0.5 * found.baseline.cpu_s  # the neighbour was there
+    assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
+    assert found.account.seconds("code") > found.account.seconds("queue")
+    found = compared(baseline, longer)
+    assert (found.verdict.cause, found.verdict.subject) == ("workload-change", "main")
+    assert found.account.seconds("work") > found.account.seconds("queue")
+
+
+#: A pool whose parent polls for its results, and computes as much in each run.
+POLLING = """
+import multiprocessing, sys, time
+def compute():
+    return sum(i * i % 7 for i in range(60_000))
+def collect(results, how):
+    for result in results:
+        if how == "sleep":
+            while not result.ready():
+                time.sleep(0.0005)
+        else:
+            while not result.ready():
+                result.wait(0.0005)
+        compute()
+if __name__ == "__main__":
+    how, seconds = sys.argv[1], float(sys.argv[2])
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        collect([pool.apply_async(time.sleep, (seconds,)) for _ in range(40)], how)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("how", ["sleep", "wait"])
+def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: Path, how: str) -> None:
+    (tmp_path / "pool.py").write_text(POLLING)
+    for name, seconds in (("quick", "0.005"), ("slow", "0.12")):
+        words = [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds]
+        finished(words, tmp_path, env=environment(), check=True, timeout=60)
+    found = compared(tmp_path / "quick.prof", tmp_path / "slow.prof")
+    calls = {
+        name: (found.table.baseline.ncalls[row], found.table.candidate.ncalls[row])
+        for row, name in enumerate(found.table.name)
+        if "sleep" in name or "acquire" in name
+    }
+    assert any(after > 2 * before for before, after in calls.values()), calls  # it did poll more often
+    assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
+    assert_adds_up(found)
+    # 40 jobs on two workers wait for 2.3 s longer; the same is computed beside.
+    assert found.account.seconds("blocked") + found.account.seconds("loading") > 1.0
+    assert abs(found.account.seconds("work")) < 0.05
+    assert abs(found.account.seconds("code")) < 0.05
+
+
+#: The same program, which ends in the middle of its work.
+ENDING = IMAGES.replace(
+    "    for step in range(steps):",
+    "    for step in range(steps):\n        if step == 60:\n            END",
+).replace("import sys", "import os, signal, sys")
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "said"),
+    [
+        ("sys.exit(7)", 7, "the candidate ended with exit status 7"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "the candidate was killed by signal 9"),
+    ],
+)
+def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: int, said: str) -> None:
+    source = ENDING.format(turns=4)
+    whole = capture(tmp_path / "before", source.replace("END", "pass"), "120")
+    failed = capture(tmp_path / "after", source.replace("END", end), "120", status=status)
+    done = in_process(Path(), "diff", str(whole), str(failed))
+    first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
+    assert "? One run failed" in first
+    assert f"The baseline ended normally and {said}" in first
+    done = in_process(Path(), "diff", "--format", "json", str(whole), str(failed))
+    verdict = json.loads(done.stdout)["verdict"]
+    assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)
+    assert verdict["numbers"]["candidate-exit"] == status
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_path: Path) -> None:
+    """Two captures, each on a CPU of its own, with and without a launcher that names their ranks."""
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    require("cpus", len(cpus) == 2, "only one CPU may be used here")
+    work = script(tmp_path, "import time\nwhile time.process_time() < 0.5: sum(range(1000))\n")
+    captured = []
+    for rank, cpu in enumerate(cpus):
+        job = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2"} if ranked else {}
+        words = ("capture", "-o", f"run{cpu}.prof", "--", sys.executable, work)
+        before = ("taskset", "-c", str(cpu))
+        captured.append(started(tmp_path, *words, before=before, env=environment(**job)))
+    for process in captured:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
+    found = profkit.read(tmp_path / "job.prof")
+    assert found.whole.manifest.host.affinity_cpus == tuple(cpus)
+    assert sorted(process.host.affinity_cpus for process in found.whole.processes) == [(cpu,) for cpu in cpus]
+    shown = json.loads(found.report("json"))
+    assert shown["inventory"]["available_cpus"] == 2.0
+    assert "share 1 CPUs" not in found.report("terminal")
+    assert found.verdict is None or found.verdict.kind != "self-oversubscription"
