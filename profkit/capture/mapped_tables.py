@@ -130,7 +130,7 @@ CHEAPER = 2.0
 #: Traced calls for each one cut by a change of tier, above which the time of a call is known.
 FEWEST_WHOLE = 3
 #: Share of the sampled time of a function that never returned; looks miss stacks that cannot be read.
-ALWAYS = 0.95
+ALWAYS = 0.99
 
 _TIER_KINDS: dict[int, Literal["exact", "sampled"]] = {1: "exact", 2: "sampled"}
 
@@ -781,8 +781,10 @@ class _Reader:
             functions, within + NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )
         at_most = np.where(within > 0, self._seconds(within) / SHORTEST_CALL_S, NONE_SEEN * most)
-        # What was open when the tier changed and at every look since has not returned.
-        at_most[(functions["cut"] > 0) & (within >= ALWAYS * own)] = 0.0
+        # What was open when the tier changed and at every look since has not returned, unless it is one that
+        # does return: the body of a loop is at most looks as well.
+        only_cut = (functions["cut"] > 0) & (exact <= functions["cut"])
+        at_most[only_cut & (within >= ALWAYS * own)] = 0.0
         unseen = np.maximum(low, exact + np.where(known, np.minimum(in_time, at_most), at_most))
         high = np.where(seen == 0, unseen, high)
         unknown = (seen == 0) & (exact == 0) & (functions["counted"] == 0)

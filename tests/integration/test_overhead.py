@@ -121,6 +121,30 @@ def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -
     assert len(right) > 0.5 * len(truth), {name: (stated[name], truth[name]) for name in truth}
 
 
+#: The body of a loop is in nearly every sample, and the program is inside it when tracing ends.
+BODY = """
+def cheap(): pass
+def body(times):
+    for _ in range(times): cheap()
+def main():
+    for _ in range(5): body(10)
+    for _ in range(40): body(400_000)
+main()
+"""
+
+
+@pytest.mark.parametrize("version", BOTH_WAYS)
+def test_the_body_of_a_loop_is_not_called_once_because_each_sample_has_it(
+    tmp_path: Path, version: str
+) -> None:
+    words = interpreter(version), script(tmp_path, BODY)
+    main = captured(tmp_path, *words, options=("--overhead", "5%")).processes[0]
+    assert kinds(main)[-1] == "sampled"
+    stated = intervals(main, "program.py")
+    assert stated["body"][0] <= 45 <= stated["body"][1]
+    assert stated["main"] == (1, 1)
+
+
 #: Number of the system call `process_vm_readv`.
 READV = {"x86_64": 310, "aarch64": 270}
 _C = ctypes.CDLL(None, use_errno=True)
