@@ -79,8 +79,8 @@ def brief_diff(diff: Diff, *, explain: bool = False) -> Document:
         parts.append(_steps(diff.account))
     parts.append(_evidence(verdict.evidence, alone=False))
     if verdict.cause != "no-change":
-        lines = line_sections(diff.lines, brief=True)
-        parts += [_changed(diff, _room(lines)), *lines, Note(import_change_line(diff))]
+        lines, imports = line_sections(diff.lines, brief=True), import_change_line(diff)
+        parts += [_changed(diff, _room(lines or imports)), *lines, Note(imports)]
     return _screen(*parts, _advice(verdict))
 
 
@@ -132,9 +132,9 @@ def _screen(*parts: _Part) -> Document:
     return replace(laid_out("", *sections), brief=True)
 
 
-def _room(lines: Sequence[Section]) -> int:
-    """Return how many functions fit above the lines of one."""
-    return FUNCTIONS_ABOVE_LINES if lines else FUNCTIONS
+def _room(below: Sequence[object]) -> int:
+    """Return how many functions fit above the lines of one, or a line about imports."""
+    return FUNCTIONS_ABOVE_LINES if below else FUNCTIONS
 
 
 def _steps(account: Account) -> Waterfall:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -455,10 +456,10 @@ def _calls_everywhere(case: Case) -> Found:
     )
 
 
-def _origin(case: Case) -> Found:
-    """Return where changed calls come from: calls of a function per call of its caller."""
+def _origin(case: Case, *, from_code: bool) -> Found:
+    """Return where most changed calls come from: calls of a function per call of its caller."""
     table = case.signals.table
-    for origin in case.signals.origins.found[:1]:
+    for origin in [one for one in case.signals.origins.found if one.from_code == from_code][:1]:
         yield Evidence(
             "origin",
             "count",
@@ -692,7 +693,8 @@ PRODUCERS: Mapping[str, Callable[[Any], Found]] = {
     "calls-known": _calls_known,
     "calls-between": _calls_between,
     "capture": _capture,
-    "origin": _origin,
+    "origin": partial(_origin, from_code=False),
+    "origin-in-code": partial(_origin, from_code=True),
     "top-calls": _top_calls,
     "code-function": lambda case: _of_function(case, code_row(case), "account.code", "code-part"),
     "code-calls": lambda case: _function_calls(case, code_row(case)),
