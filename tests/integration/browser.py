@@ -126,8 +126,8 @@ class Tab:
         self.call("Input.dispatchKeyEvent", type="keyDown", **known)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, code=known["code"])
 
-    def resize(self, width: int) -> None:
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    def resize(self, width: int, height: int = 900) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **size)
 
     def theme(self, name: str) -> None:
@@ -136,11 +136,14 @@ class Tab:
         features = [{"name": feature, "value": value} for feature, value in wanted.items()]
         self.call("Emulation.setEmulatedMedia", features=features)
 
-    def screenshot(self, path: Path) -> None:
-        """Write a PNG of the whole page."""
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
+    def screenshot(self, path: Path, *, whole: bool = True) -> None:
+        """Write a PNG of the whole page, or of what the window shows of it."""
+        wanted: dict[str, Any] = {}
+        if whole:
+            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+            clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+            wanted = {"captureBeyondViewport": True, "clip": clip}
+        shot = self.call("Page.captureScreenshot", **wanted)
         path.write_bytes(base64.b64decode(shot["data"]))
 
 

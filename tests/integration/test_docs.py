@@ -26,7 +26,9 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path, kind: str) -> list[str]:
-    return [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
+    found = [match[2] for match in _BLOCK.finditer(page.read_text(encoding="utf-8")) if match[1] == kind]
+    # Cells of a notebook have no language of their own: the site's builder knows none.
+    return found if kind != "text" else [block for block in found if block.startswith("%load_ext")]
 
 
 def pages_with(kind: str) -> pytest.MarkDecorator:
@@ -89,9 +91,9 @@ def test_python_examples_run(page: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-@pages_with("ipython")
+@pages_with("text")
 def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
-    for block in blocks(page, "ipython"):
+    for block in blocks(page, "text"):
         cells = re.split(r"\n\n(?=%)", block.strip())
         env = environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython"))
         done = finished([sys.executable, "-c", _CELLS, *cells], tmp_path, env=env)
