@@ -91,6 +91,13 @@ def _paths(profile: Profile) -> Paths:
 
 def _thread(thread: Thread, inside: bool) -> Thread:
     profile = _profile(thread.profile)
+    seen = {
+        name: None if seen is None else tuple(one for one in seen if one.function < len(profile))[:ROWS]
+        for name, seen in (("pauses", thread.pauses), ("slices", thread.slices))
+    }
+    lines = thread.lines
+    if lines is not None:
+        lines = tuple(one for one in lines if max(one.function, one.within) < len(profile))[:ROWS]
     return replace(
         thread,
         profile=profile,
@@ -99,6 +106,8 @@ def _thread(thread: Thread, inside: bool) -> Thread:
         paths=_paths(profile) if inside and len(profile) > 1 else None,
         written_sizes=(WrittenSize(0, "pool"),) if len(profile) else (),
         definitions=(Definition(0, name_digest("main"), "0123456789abcdef"),) if len(profile) else (),
+        lines=lines,
+        **seen,
     )
 
 

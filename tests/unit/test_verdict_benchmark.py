@@ -245,9 +245,11 @@ def test_a_corpus_is_read_paired_and_judged(corpus: Path) -> None:
     assert left_out == [LeftOut("tokenize_corpus", "clean", "null", 1)] * 6
     assert {(p.form, p.truth.contended) for p in pairs} == {("forward", True), ("reversed", False)}
     judged = list(judge(pairs))
-    assert {j.arm for j in judged} == {"counters", "plain"}
-    counters = {j.form: j.cause for j in judged if j.arm == "counters"}
-    assert counters == {"forward": "contention", "reversed": "faster"}
+    # Of sampled runs there are no plain profiles: they lack the calls that cProfile counts.
+    assert {(j.arm, j.form, j.cause) for j in judged} == {
+        ("counters", "forward", "contention"),
+        ("counters", "reversed", "faster"),
+    }
 
 
 def test_runs_alone_are_judged_and_calibrated(corpus: Path, tmp_path: Path) -> None:

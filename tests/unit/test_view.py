@@ -60,7 +60,7 @@ def test_the_page_shows_this_profile_and_the_server_nothing_else(tmp_path: Path)
     with viewing(SAMPLE) as address:
         status, page = fetched(address)
         assert status == 200
-        assert "train_mlp.py:159(forward)" in page
+        assert "train_mlp.py:144(forward)" in page
         assert "drawsvg.js" in page
         assert fetched(f"{address}static/snakeviz.js")[0] == 200
         # snakeviz's own server would list directories of the machine here.
