@@ -193,7 +193,7 @@ def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None
     tab.click("#table-more")
     rows = table(tab)
     assert len(rows) == 50
-    assert rows[0][1] == "average_gradients"
+    assert rows[0][1] == WAITED
     assert tab.run("document.querySelector('th[aria-sort]').dataset.key") == "change"
 
     tab.click(heading(tab, "function"))
@@ -242,6 +242,10 @@ def search(tab: Tab, field: str, text: str) -> None:
     tab.type(text)
 
 
+#: The function of the ranks' sample whose time grew most.
+WAITED = "mpi4py.MPI.Allreduce"
+
+
 def active(tab: Tab, what: str = "ariaLabel") -> str:
     """The name or the text of the element that has the focus."""
     return str(tab.run(f"document.activeElement.{what}"))
@@ -255,19 +259,20 @@ def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> Non
     tab.open(pages / "mpi.html")
     assert not tab.run("document.getElementById('calls').open")
     tab.click("#calls > summary")
-    assert focused(tab) == "average_gradients"
+    assert focused(tab) == WAITED
     assert tab.run("document.getElementById('calls-back').disabled")
-    tab.run("document.querySelector('#calls-picture .focused').focus()")
-    tab.press("ArrowUp")
-    assert active(tab, "textContent") == "train"
-    tab.press("Enter")
-    assert focused(tab) == "train"
+    for caller in ("average_gradients", "train"):
+        tab.run("document.querySelector('#calls-picture .focused').focus()")
+        tab.press("ArrowUp")
+        assert active(tab, "textContent") == caller
+        tab.press("Enter")
+        assert focused(tab) == caller
     callees = tab.run(
         "[...document.querySelectorAll('#calls-table tbody tr')].map(r => [...r.children].map(c => c.textContent))"
     )
     by_name = {row[1]: row for row in callees if row[0] == "callee"}
     assert {"forward", "backward", "average_gradients"} <= set(by_name)
-    assert by_name["forward"][5] == "400"
+    assert re.fullmatch(r"~\d+", by_name["forward"][5]), "calls are estimated"
     tab.press("ArrowDown")
     assert tab.run("document.activeElement.closest('.level').firstChild.textContent") == "calls"
     first = active(tab, "textContent")
@@ -298,14 +303,14 @@ def flame(tab: Tab) -> dict[str, dict[str, Any]]:
 def test_the_flame_graph_is_as_wide_as_the_time_and_as_red_as_the_change(tab: Tab, pages: Path) -> None:
     tab.open(pages / "mpi.html")
     blocks = flame(tab)
-    assert "reconstructed from pairs of caller and callee" in texts(tab, "#flame > .note")[0]
+    assert "reconstructed from pairs of caller and callee" not in texts(tab, "#flame > .note")[0]
     assert blocks["train"]["top"] > blocks["main"]["top"]
     # Callees stand below their caller, inside its width.
     train, backward = blocks["train"], blocks["backward"]
     assert train["left"] <= backward["left"]
     assert backward["left"] + backward["width"] <= train["left"] + train["width"] + 0.01
     # What got slower by itself is red; what only calls it is not.
-    for name in ("average_gradients", "forward", "backward"):
+    for name in (WAITED, "forward", "backward"):
         assert " m" in blocks[name]["classes"], name
     for name in ("train", "main"):
         assert "same" in blocks[name]["classes"], name
@@ -405,13 +410,9 @@ def test_the_time_line_zooms(tab: Tab, pages: Path) -> None:
     assert ticks() != inside
     tab.click("#time-all")
     assert ticks() == whole
-    assert set(texts(tab, "#time-picture .names li")) == {
-        "allreduce",
-        "backward",
-        "forward",
-        "load",
-        "optimiser",
-    }
+    ranges = {"allreduce", "backward", "forward", "load", "optimiser"}
+    functions = {"average_gradients", "_call_with_frames_removed"}
+    assert set(texts(tab, "#time-picture .names li")) >= ranges | functions
 
 
 def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:
@@ -543,7 +544,7 @@ def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:
     seen = tab.run("document.querySelector('main').innerText")
     for part in ("slower, ", ": resource contention by the program itself", "drawn by a script"):
         assert part in seen
-    assert "average_gradients rose from #5 to #1" in seen
+    assert f"{WAITED} rose from #4 to #1" in seen
     assert "Search" not in seen
 
 
