@@ -28,6 +28,10 @@ INSTRUCTION_SETS = (
 )
 
 
+#: Relative scatter of fixed work above which its time says nothing; only damaged files have as much.
+_NOTHING_KNOWN = 100.0
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """CPU seconds of one fixed piece of work on both sides.
@@ -62,7 +66,8 @@ def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
         if before.scatter is None or after.scatter is None:
             measured, scatter = False, value("yardstick.scatter")
         else:
-            measured, scatter = True, math.exp(math.hypot(before.scatter, after.scatter))
+            scatter = math.exp(min(math.hypot(before.scatter, after.scatter), _NOTHING_KNOWN))
+            measured = True
         found.append(Fixed(name, before.seconds, after.seconds, scatter, measured))
     return tuple(sorted(found, key=lambda one: -one.factor))
 

@@ -216,7 +216,7 @@ def one_process(path: Path, **of_process: Any) -> dict[str, bytes]:
     """Keep the first process, with one thread."""
     first = member_of(path, "processes.json")[0]
     none = {"functions": [0, 0], "edges": [0, 0], "open_calls": [], "range_calls": None, "paths": None}
-    beside = {"written_sizes": [], "definitions": []}
+    beside = {key: [] for key in ("written_sizes", "definitions", "pauses", "lines", "slices")}
     thread = first["threads"][0] | none | beside | of_process.pop("thread", {})
     process = {**first, "ranges": None, "samples": None, **of_process, "threads": [thread]}
     return {"processes.json": json.dumps([process]).encode()}
