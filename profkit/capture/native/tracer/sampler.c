@@ -525,7 +525,8 @@ void sampler_resume(void) {
 }
 
 void sampler_forget(void) {
-    started = joinable = wanted_again = stopping = false;
+    stopping = false;
+    started = joinable = wanted_again = false;
     forking = 0;
     booker_number = looker_number = 0;
     used_by_ended = follows_at = 0;
