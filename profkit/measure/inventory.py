@@ -330,24 +330,21 @@ def _most_at_once(processes: Sequence[Process]) -> int:
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
-    """Return the CPUs of one machine that all its ranks, else the launcher, may use."""
-    hosts = [process.host for _, process in here if process.host is not None]
-    if launcher is not None and launcher.name == name:
-        hosts.append(launcher)
-    if not hosts:
-        return None
+    """Return the CPUs of one machine that all its ranks, else all its processes, else the launcher, may use."""
+    of_processes = [process.host for _, process in here if process.host is not None]
     ranks = [process.host for need, process in here if need.role == "rank" and process.host is not None]
+    hosts = of_processes + ([launcher] if launcher is not None and launcher.name == name else [])
     each = [host.available_cpus for host in hosts if host.available_cpus]
     most = max(each) if each else None
-    if not ranks:
-        return most
+    bound = ranks or of_processes
     cpus = max((float(host.cpus) for host in hosts if host.cpus), default=None)
-    quota = min((host.quota_cpus for host in ranks if host.quota_cpus), default=None)
-    if all(host.affinity_cpus for host in ranks):
-        # Ranks bound to distinct CPUs have all of these; ranks on the same CPU share it.
-        together: float | None = float(len({cpu for host in ranks for cpu in host.affinity_cpus}))
+    quota = min((host.quota_cpus for host in bound if host.quota_cpus), default=None)
+    if bound and all(host.affinity_cpus for host in bound):
+        # Processes bound to distinct CPUs have all of these; those on the same CPU share it.
+        together: float | None = float(len({cpu for host in bound for cpu in host.affinity_cpus}))
+    elif ranks:
+        together = max(sum(host.available_cpus or 0.0 for host in ranks), most or 0.0) or None
     else:
-        bound = [host.available_cpus for host in ranks if host.available_cpus]
-        together = max(sum(bound), most or 0.0) if bound else most
+        return most
     known = [value for value in (together, cpus, quota) if value]
     return min(known) if known else None

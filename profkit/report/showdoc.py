@@ -148,7 +148,7 @@ def _host(host: Host) -> str:
     if host.affinity and host.affinity != host.cpus:
         parts.append(f"{host.affinity} of them usable")
     if host.quota_cpus:
-        parts.append(f"quota of {host.quota_cpus:g} CPUs")
+        parts.append(f"quota of {units.cpus(host.quota_cpus)}")
     return ", ".join(part for part in parts if part)
 
 

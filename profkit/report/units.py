@@ -126,3 +126,8 @@ def factor(value: float | None) -> str:
 def counted(number: int, what: str, several: str = "") -> str:
     """Return a number of things: 1 run, 2,000 runs; `several` is an irregular plural."""
     return f"{number:,} {what if number == 1 else several or f'{what}s'}"
+
+
+def cpus(number: float) -> str:
+    """Return a number of CPUs: 1 CPU, 1.5 CPUs."""
+    return "1 CPU" if number == 1 else f"{float(f'{number:.3g}'):g} CPUs"

@@ -244,5 +244,5 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     assert sorted(process.host.affinity_cpus for process in found.whole.processes) == [(cpu,) for cpu in cpus]
     shown = json.loads(found.report("json"))
     assert shown["inventory"]["available_cpus"] == 2.0
-    assert "share 1 CPUs" not in found.report("terminal")
+    assert "share 1 CPU:" not in found.report("terminal")
     assert found.verdict is None or found.verdict.kind != "self-oversubscription"

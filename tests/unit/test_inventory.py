@@ -54,6 +54,17 @@ class TestCores:
         assert (found.expected_cores, found.observed_cores, found.demand_cores) == (8.0, 0.5, 1.0)
         assert (found.oversubscription, found.oversubscribed) == (1.0, False)
 
+    @pytest.mark.parametrize(
+        ("bound", "available"), [([(2,), (2,)], 1.0), ([(0,), (1, 2)], 3.0), ([(), (2,)], 8.0)]
+    )
+    def test_what_all_processes_are_tied_to_is_available(
+        self, bound: list[tuple[int, ...]], available: float
+    ) -> None:
+        """As behind ``taskset`` in the command, which the launcher is not tied by."""
+        hosts = [replace(HOST, affinity=len(cpus) or 8, affinity_cpus=cpus) for cpus in bound]
+        found = inventory(run(*(process(BLAS, host=host) for host in hosts)))
+        assert found.available_cpus == available
+
     def test_processes_are_added_for_as_long_as_they_live(self) -> None:
         found = inventory(run(process(BLAS), process(BLAS), process(BLAS, wall_s=5.0)))
         assert (found.expected_cores, found.workers, found.oversubscribed) == (8 + 8 + 4, 3, True)

@@ -26,7 +26,8 @@ def _capture(advice: Advice, output: str, *options: str) -> tuple[str, ...]:
 
 def _start_fewer(a: Advice) -> str:
     n = a.numbers
-    text = f"{n['processes']} processes share {n['cpus']:g} CPUs: start at most {n['most']} of them"
+    cpus = units.cpus(float(n["cpus"] or 0.0))
+    text = f"{n['processes']} processes share {cpus}: start at most {n['most']} of them"
     if a.subject:
         text += f"; workers: {a.subject}{_place(a)}"
     elif n.get("workers"):

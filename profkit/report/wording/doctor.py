@@ -110,12 +110,12 @@ def _sum(demand: Demand) -> str:
     if not parts:
         parts.append(units.counted(processes, "process", "processes"))
     parts.append(units.counted(demand.threads, "thread"))
-    return f"{' × '.join(parts)} = {units.counted(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
+    return f"{' × '.join(parts)} = {units.counted(demand.total, 'runnable thread')} for {units.cpus(demand.cpus)}"
 
 
 def _seen(load: Load, demand: Demand) -> str:
     working = [crew for crew in load.crews if crew.threads]
-    total = f"{units.counted(demand.total, 'runnable thread')} for {_cpus(demand.cpus)}"
+    total = f"{units.counted(demand.total, 'runnable thread')} for {units.cpus(demand.cpus)}"
     if 0 < len(working) <= MOST_TERMS and load.at_once == sum(
         crew.processes * crew.threads for crew in working
     ):
@@ -139,10 +139,6 @@ def _did(load: Load) -> str:
 def _processes(crew: Crew) -> str:
     role = {"main": "process", "child": "process"}.get(crew.role, clean(crew.role))
     return units.counted(crew.processes, role, "processes" if role == "process" else "")
-
-
-def _cpus(cpus: float) -> str:
-    return "1 CPU" if cpus == 1 else f"{cpus:.3g} CPUs"
 
 
 def limit_items(limits: Limits) -> list[tuple[str, str]]:
@@ -170,7 +166,7 @@ def limit_items(limits: Limits) -> list[tuple[str, str]]:
     found.append(f"quota {limits.quota_cpus:.3g}{where}" if limits.quota_cpus else "no quota")
     if limits.slurm is not None:
         found.append(f"Slurm {limits.slurm[0]} ({limits.slurm[1]})")
-    items.append(("may use", f"{_cpus(limits.effective)}: {'; '.join(found)}"))
+    items.append(("may use", f"{units.cpus(limits.effective)}: {'; '.join(found)}"))
     if limits.ranks is not None:
         ranks = limits.ranks
         bound = "each bound to its own CPUs" if ranks.bound else "not bound: they share the CPUs"

@@ -117,7 +117,7 @@ def _pool(e: Evidence) -> str:
     }.get(str(e.numbers.get("origin")), "")
     processes, threads = e.numbers.get("processes"), e.numbers.get("threads")
     many = f"{processes} × " if isinstance(processes, int) and processes > 1 else ""
-    cpus = "" if e.threshold is None else f", for {e.threshold:g} CPUs"
+    cpus = "" if e.threshold is None else f", for {units.cpus(e.threshold)}"
     return f"{many}{clean(e.subject)} {threads}{f' ({clean(origin)})' if origin else ''}{cpus}"
 
 
@@ -236,7 +236,7 @@ def _value(evidence: Evidence, side: int) -> str:
     if whole is None or number is None:
         return text
     if evidence.unit == "cores":
-        return f"{text} of {whole:g} CPUs"
+        return f"{text} of {units.cpus(whole)}"
     return f"{text} ({units.share(min(1.0, number / whole))})" if whole > 0 else text
 
 

@@ -75,7 +75,7 @@ def configuration_text(configuration: Configuration) -> str:
     parts = [
         *(f"{name}={value}" for name, value in configuration.environment.items()),
         " ".join(configuration.words),
-        "" if configuration.cpus is None else f"{configuration.cpus:g} CPUs",
+        "" if configuration.cpus is None else units.cpus(configuration.cpus),
         configuration.revision[:10],
         configuration.host,
     ]
