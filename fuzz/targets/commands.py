@@ -25,7 +25,7 @@ from fuzz.scratch import emptied
 from fuzz.target import SEEDS, Target, Wrong
 from fuzz.targets import run_file
 from profkit.cli import main
-from profkit.cli.one_process import page_of
+from profkit.cli.view import page_of
 from profkit.errors import ProfkitError
 from profkit.formats import load_run
 from profkit.measure.selected_processes import select

@@ -16,8 +16,7 @@ from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
 from profkit.errors import UsageError
 
-#: One-line help by name, in listed order. Each command is the function of its name, in the module of its name
-#: unless `_MODULES` names another.
+#: One-line help by name, in listed order. Each command is the function of its name in the module of its name.
 COMMANDS = {
     "capture": "Run a command and record it in one run file.",
     "attach": "Record a program that is running already.",
@@ -41,14 +40,6 @@ COMMANDS = {
     "demo": "Show the whole workflow on this machine in about a minute.",
 }
 
-_MODULES = {
-    "attach": "capture",
-    "show": "diff",
-    **dict.fromkeys(("compare", "history", "ranks", "scaling"), "many_runs"),
-    **dict.fromkeys(("sweep", "tune", "verify"), "studies"),
-    **dict.fromkeys(("extract", "view"), "one_process"),
-}
-
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
@@ -64,8 +55,7 @@ class LazyGroup(click.Group):
             return None
         from profkit.cli.examples import epilog
 
-        module = import_module(f"profkit.cli.{_MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name)
+        command: click.Command = getattr(import_module(f"profkit.cli.{cmd_name}"), cmd_name)
         command.epilog = epilog(cmd_name)
         return command
 
