@@ -6,6 +6,7 @@ document. Renderers escape their own markup.
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 import unicodedata
@@ -36,6 +37,7 @@ def cell_width(text: str) -> int:
     return sum(_char_width(char) for char in text)
 
 
+@functools.lru_cache(4096)
 def _char_width(char: str) -> int:
     if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
