@@ -133,17 +133,20 @@ class _Runner:
         }
         words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(root)]
         words += ["-p", "profkit", test.name]
-        done = subprocess.run(
-            words,
-            cwd=root,
-            env=self._environment(base, number, task),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=LONGEST_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                words,
+                cwd=root,
+                env=self._environment(base, number, task),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LONGEST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RefusedError(f"{self._where(side)}: the test took longer than {LONGEST_S:g} s") from None
         try:
             said = json.loads(result.read_text(encoding="utf-8"))
         except (OSError, ValueError):
