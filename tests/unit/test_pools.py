@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from types import ModuleType
 
@@ -10,6 +11,7 @@ import pytest
 
 from profkit.capture.agent.pool_libraries import MKL, GNUOpenMP, Package
 from profkit.capture.agent.thread_pools import Pools, library_of
+from profkit.capture.native import nvtx_library
 from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.model import Host, Pool
 from profkit.model.pools import holding_variable
@@ -148,3 +150,14 @@ def test_a_new_library_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read() == [["weaver", "", 3, "1.2", None, 3]]
     del weaver.threads
     assert read() == [], "a version that does not answer"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")
+def test_pools_are_looked_for_only_beside_foreign_code() -> None:
+    """With the standard library's extension modules and profkit's own libraries loaded, and with NumPy's."""
+    library = nvtx_library()
+    own = f"import ctypes, hashlib, zlib; ctypes.CDLL({str(library)!r}); " if library else ""
+    said = "; print(process_facts.may_have_pools())"
+    for code, found in ((own, "False"), ("import numpy; ", "True")):
+        command = [sys.executable, "-c", f"{code}from profkit.capture.agent import process_facts{said}"]
+        assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == found

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 _boot_id: List[str] = []
 
-#: Beginnings of the names of libraries that every Python loads.
-_PYTHONS_OWN = ("libc.", "libc-", "libm.", "libm-", "libdl", "libpthread", "librt", "libutil", "libpython")
+#: Beginnings of the names of shared objects without pools of threads: of Python, its standard library and profkit.
+_WITHOUT_POOLS = (
+    *("ld-", "libc.", "libc-", "libm.", "libm-", "libdl", "libpthread", "librt", "libutil", "libpython"),
+    *("libbz2", "libcrypt", "libexpat", "libffi", "libgcc_s", "liblzma", "libssl", "libuuid", "libz."),
+    *("_tracer.", "_tracer_abi3.", settings.NVTX_LIBRARY),
+)
 
 
 def identity() -> Dict[str, Any]:
@@ -169,14 +173,13 @@ def tasks(final: bool) -> List[List[Any]]:
     return rows
 
 
-def libraries() -> List[str]:
-    """Return the paths of the libraries that this process has loaded; raise `OSError` without ``/proc``."""
+def _shared_objects() -> List[str]:
     with open("/proc/self/maps", "rb") as stream:
         data = stream.read()
     found: Dict[str, None] = {}
     for line in data.split(b"\n"):
         start = line.find(b"/")
-        if start < 0 or line.find(b".so", start) < 0 or line[line.rfind(b"/") + 1 :][:3] != b"lib":
+        if start < 0 or line.find(b".so", start) < 0:
             continue
         path = os.fsdecode(line[start:])
         if path.endswith(" (deleted)"):
@@ -185,12 +188,21 @@ def libraries() -> List[str]:
     return list(found)
 
 
-def has_libraries() -> bool:
-    """Whether this process has loaded a library beside Python's own; true if that is unknown."""
+def libraries() -> List[str]:
+    """Return the paths of the libraries that this process has loaded; raise `OSError` without ``/proc``."""
+    return [path for path in _shared_objects() if path.rpartition("/")[2][:3] == "lib"]
+
+
+def may_have_pools() -> bool:
+    """Whether this process has loaded code that may have a pool of threads; true if that is unknown."""
     try:
-        return any(not path.rpartition("/")[2].startswith(_PYTHONS_OWN) for path in libraries())
+        for path in _shared_objects():
+            folder, _, name = path.rpartition("/")
+            if not (name.startswith(_WITHOUT_POOLS) or folder.endswith("/lib-dynload")):
+                return True
     except OSError:
         return True
+    return False
 
 
 def _details(task: str) -> List[Any]:

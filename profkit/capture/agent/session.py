@@ -335,7 +335,7 @@ class Session:
         if self._pools is None:
             if not final and "_ctypes" not in sys.modules:
                 return None  # a snapshot could not ask them
-            if not process_facts.has_libraries():
+            if not process_facts.may_have_pools():
                 return []
             try:
                 self._pools = later("thread_pools").Pools()
