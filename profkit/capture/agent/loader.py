@@ -9,6 +9,13 @@ import _imp
 import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import SourceFileLoader
+from marshal import dumps, loads
+from os import fstat, getpid, replace, unlink
+
+try:
+    from os import getuid
+except ImportError:  # Windows, where every file is of user 0
+    getuid = int
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -25,13 +32,23 @@ if sys.version_info >= (3, 10):  # before 3.10, making the module again loses wh
     _PRIVATE.add("atexit")
 
 
-def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
+#: Modules that only some processes need, at their end.
+_LATER = ("thread_pools", "pool_libraries")
+
+#: Suffix of a file in the spool with the agent's code.
+_CODE_SUFFIX = ".code"
+
+
+def load(folder: str, name: str, use: "Callable[[Any], Any]", spool: str = "") -> "Any":
     """Return ``use(module)`` for the agent's module `name` in `folder`.
+
+    The first process of an interpreter leaves the code in the directory `spool`: reading a dozen modules takes
+    longer than reading one file, and where Python may not write bytecode, each process would compile them.
 
     The agent cannot import its modules later, except by `_Importer.later`: C functions import by the
     ``__import__`` of the calling frame, and a target's profiler would see ours.
     """
-    importer = _Importer(folder)
+    importer = _Importer(folder, spool)
     gc = importer.bring("gc")
     collects = gc.isenabled()
     gc.disable()  # collections would find nothing here, and take a quarter of the time
@@ -44,8 +61,12 @@ def load(folder: str, name: str, use: "Callable[[Any], Any]") -> "Any":
 
 
 class _Importer:
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, spool: str) -> None:
         self._folder = folder
+        interpreter = sys.implementation.cache_tag, sys.hexversion
+        self._file = "%s/%s-%x%s" % (spool, *interpreter, _CODE_SUFFIX) if spool else ""
+        self._codes: "Dict[str, bytes]" = self._read()
+        self._keeps = bool(self._file and not self._codes)
         self._import = sys.modules["builtins"].__import__
         self._builtins = dict(sys.modules["builtins"].__dict__, __import__=self.bring)
         self._package: "Any" = type(sys)(_NAME)
@@ -59,6 +80,35 @@ class _Importer:
     def end(self) -> None:
         """Let the modules import as others do."""
         self._builtins["__import__"] = self._import
+        if self._keeps:
+            self._keep()
+            self._keeps = False
+            self._codes.clear()
+
+    def _read(self) -> "Dict[str, bytes]":
+        try:
+            with open(self._file, "rb") as file:
+                own = fstat(file.fileno()).st_uid == getuid()  # nobody else's code is run
+                return dict(loads(file.read())) if own else {}
+        except (OSError, EOFError, TypeError, ValueError):
+            return {}
+
+    def _keep(self) -> None:
+        temporary = "%s.%d" % (self._file, getpid())
+        try:
+            for name in _LATER:
+                self._code(name)
+            # Processes in containers may have the same number.
+            with open(temporary, "xb") as file:
+                file.write(dumps(self._codes))
+            replace(temporary, self._file)
+        except FileExistsError:
+            pass
+        except (OSError, ValueError):  # then the next process does it
+            try:
+                unlink(temporary)
+            except OSError:
+                pass
 
     def later(self, name: str) -> "Any":
         """Return a module that most processes do not need; called while a record is written."""
@@ -93,18 +143,7 @@ class _Importer:
     def module(self, name: str) -> "Any":
         """Run a module of the agent and return it."""
         full = "%s.%s" % (_NAME, name)
-        path = "%s/%s.py" % (self._folder, name)
-        source = SourceFileLoader(full, path)
-        try:
-            code: "Any" = source.get_code(full)
-        except (
-            EOFError,
-            TypeError,
-            ValueError,
-        ):  # truncated bytecode: a full disk, a limit on file size
-            code = source.source_to_code(source.get_data(path), path)
-        if _rename is not None:
-            _rename(code, "<frozen profkit.%s>" % name)
+        code = self._code(name)
         module = type(sys)(full)
         module.__package__ = _NAME
         module.__dict__["__builtins__"] = self._builtins
@@ -115,6 +154,25 @@ class _Importer:
             delattr(self._package, name)
             raise
         return module
+
+    def _code(self, name: str) -> "Any":
+        if not self._keeps and name in self._codes:
+            return loads(self._codes.pop(name))
+        path = "%s/%s.py" % (self._folder, name)
+        source = SourceFileLoader("%s.%s" % (_NAME, name), path)
+        try:
+            code: "Any" = source.get_code(source.name)
+        except (
+            EOFError,
+            TypeError,
+            ValueError,
+        ):  # truncated bytecode: a full disk, a limit on file size
+            code = source.source_to_code(source.get_data(path), path)
+        if _rename is not None:
+            _rename(code, "<frozen profkit.%s>" % name)
+        if self._keeps:
+            self._codes[name] = dumps(code)
+        return code
 
     def _built_in(self, name: str) -> "Any":
         module = _imp.create_builtin(ModuleSpec(name, None))

@@ -53,7 +53,7 @@ def _profkit_start():
             _profkit_rename(code, "<frozen profkit.loader>")
             names = {}
             exec(code, names)
-            session = names["load"](agent, "session", lambda module: module.create(spool))
+            session = names["load"](agent, "session", lambda module: module.create(spool), spool)
         except Exception:
             # The target must run whatever is wrong with the agent. The launcher sees that this process has no
             # record.
