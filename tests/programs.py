@@ -269,8 +269,8 @@ def estimated(
     """The same run as the sampled tier captures it, with the true values as its estimates.
 
     `half_width` is half the width of the intervals of calls over the calls, ``None`` where they are not known, `of`
-    the same by function, `period` the seconds between two samples of a thread. A function that no sample was in is
-    left out, with its calls.
+    the same by function, `period` the seconds between two samples of a thread. A function that no sample met, in itself
+    or in what it calls, is left out.
     """
 
     def sampled_profile(prof: Profile) -> Profile:
@@ -279,8 +279,13 @@ def estimated(
         widths = np.array([(of or {}).get(name, half_width) for name in names], np.float64)
         known = np.isfinite(widths)
         edge = np.nan_to_num(widths) * prof.ncalls
+        edges = prof.edges
+        if edges is not None:
+            counts = (np.where(known[edges.callee], c, 0) for c in (edges.ncalls, edges.primitive_calls))
+            edges = Edges(edges.caller, edges.callee, *counts, edges.tottime, edges.cumtime)
         full = replace(
             prof,
+            edges=edges,
             ncalls=np.where(known, prof.ncalls, 0),
             primitive_calls=np.where(known, prof.primitive_calls, 0),
             calls_low=np.where(known, np.maximum(prof.ncalls - edge, 0.0), np.nan),
@@ -288,7 +293,7 @@ def estimated(
             samples=samples,
             tottime_error=1.96 * np.sqrt(samples) * period,
         )
-        return _rows(full, samples > 0).validate()
+        return _rows(full, prof.cumtime >= period).validate()
 
     processes = tuple(
         replace(

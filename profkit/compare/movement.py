@@ -111,7 +111,7 @@ def movement(
     project = table.in_roots(PROJECT)
     ours = project | (not python_differs)
     # New functions are changed code where a source is known to differ, or in a project that is still there.
-    named = (ours & (table.differs | (table.new & project & still_there(table, busy_a))))[heavy]
+    named = (ours & (table.differs | (table.new & project & still_there(table, busy))))[heavy]
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
     return Movement(
         calls_factor=factors[0],
@@ -133,9 +133,13 @@ def movement(
     )
 
 
-def still_there(table: DiffTable, busy_a: Floats) -> bool:
-    """Return whether the candidate has functions with most of the baseline's time: it is the same program."""
-    return float(busy_a[table.candidate.present].sum()) >= STILL_THERE * float(busy_a.sum()) > 0
+def still_there(table: DiffTable, busy: tuple[Floats, Floats]) -> bool:
+    """Return whether one side has functions with most of the other's time: they are the same program."""
+    a, b = table.baseline, table.candidate
+    return any(
+        float(seconds[present].sum()) >= STILL_THERE * float(seconds.sum()) > 0
+        for seconds, present in zip(busy, (b.present, a.present), strict=True)
+    )
 
 
 def _calls_index(

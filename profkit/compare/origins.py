@@ -84,7 +84,8 @@ def find_origins(
     a, b = table.baseline, table.candidate
     calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
     code = _changed(table, busy, python_differs)
-    roots = within[0] >= ROOT_SHARE * max(float(within[0].max(initial=0.0)), 1e-12)
+    # A function may hold all of the time on one side because it changed.
+    roots = np.minimum(*(side / max(float(side.max(initial=0.0)), 1e-12) for side in within)) >= ROOT_SHARE
     if calls is None or not len(calls):
         part = code.astype(np.float64)
         cost = _cost_part(table, busy, part, ratios, sites)
@@ -120,7 +121,7 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
     if python_differs:
         differs &= project
     # New functions are a code change only if the project is still there; otherwise it is another program.
-    if table.sources_known and still_there(table, busy[0]):
+    if table.sources_known and still_there(table, busy):
         differs |= table.redefined & project
     return differs
 
@@ -293,6 +294,9 @@ def _below(
     own_a = np.bincount(callee, t_a, n) / np.maximum(counts[0], 1.0)
     usual = np.where(e_a > 0, t_a / np.maximum(e_a, 1.0), own_a[callee])
     moved = np.abs(t_b - usual * e_b)
+    # A function that no sample met outside its callees passes on what moved in these.
+    unmet = (np.bincount(callee, moved, n) <= 0)[callee]
+    moved = np.where(unmet, np.abs(calls.candidate.cumtime - calls.baseline.cumtime), moved)
     whole = np.bincount(callee, moved, n)
     weight = np.where(whole[callee] > 0, moved / np.maximum(whole[callee], 1e-300), 0.0)
     builtin = table.in_roots(BUILTIN)

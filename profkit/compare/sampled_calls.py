@@ -89,9 +89,13 @@ class CallRatios:
 
     @property
     def doubt(self) -> Floats:
-        """Half-width of the interval over the estimate; 0 where exact, infinite where not `weighed`."""
+        """Distance from the estimate to the limit on the side of 1, relative to the estimate.
+
+        It is 0 where exact and infinite where not `weighed`. The other limit may be far off, as the estimate of
+        a side with few calls is, and does not make a change less certain.
+        """
         with np.errstate(invalid="ignore"):
-            part = 0.5 * (self.high - self.low) / self.value
+            part = np.where(self.value > 1, self.value - self.low, self.high - self.value) / self.value
         return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
 
     def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:

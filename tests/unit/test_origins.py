@@ -72,6 +72,45 @@ def test_changed_code_makes_calls_though_its_own_are_not_known(
     assert Found(a, b).calls("sharpen") == part
 
 
+#: `sharpen` calls `kernel` through a function of a library; neither takes time itself.
+def through_a_library(source: str, seconds: float) -> Run:
+    chain = [
+        Fn("sharpen", 100, callers={"load": 100}, source=source),
+        Fn("filter", 100, callers={"sharpen": 100}, file="/usr/lib/python3.11/site-packages/image.py"),
+        Fn("<built-in method image.kernel>", 100, seconds, callers={"filter": 100}),
+    ]
+    return estimated(program(training(extra=chain)), None)
+
+
+def test_cost_below_changed_code_is_its_own_through_functions_that_no_sample_was_in() -> None:
+    before, kernel = through_a_library("three", 0.5), "<built-in method image.kernel>"
+    assert Found(before, through_a_library("nine", 2.5)).cost(kernel) == pytest.approx(1.0)
+    assert Found(before, through_a_library("three", 2.5)).cost(kernel) == 0.0
+
+
+def fitted(rows: int) -> Run:
+    """`fit` was a product of its own, or calls a library for each row, which then takes nearly all of the time."""
+    library = {"file": "/usr/lib/python3.11/site-packages/fit.py"}
+    total = Fn("_sum", 50 + rows, 0.01 + 1e-4 * rows, callers={"load": 50, "polyfit": rows}, **library)
+    loop = [
+        Fn("fit", 50, callers={"load": 50}, source="row by row"),
+        Fn("fit.each", 50, 0.2, callers={"fit": 50}),
+        Fn("polyfit", rows, 40.0, callers={"fit.each": rows}, **library),
+        total,
+    ]
+    short = [Fn("fit", 50, 0.2, callers={"load": 50}, source="a product"), replace(total, callers={"load": 50})]
+    unknown = {"load": None, "fit": None, "fit.each": None, "_sum": 0.9 if not rows else 0.1}
+    return estimated(program(training(extra=loop if rows else short)), 0.1, of=unknown)
+
+
+@pytest.mark.parametrize("exchanged", [False, True])
+def test_what_changed_code_calls_is_its_own_whichever_side_calls_it(exchanged: bool) -> None:
+    sides = fitted(0), fitted(20_000)
+    found = Found(*(sides[::-1] if exchanged else sides))
+    assert found.cost("polyfit") == pytest.approx(1.0)
+    assert found.calls("_sum") == pytest.approx(1.0, abs=0.01)
+
+
 def test_calls_are_handed_down_to_what_they_call() -> None:
     """``step`` calls ``forward`` three times instead of once: the products below are its doing as well."""
     more = {"per_step": {"forward": 3}, "changed": {"step": "thrice"}}
