@@ -209,9 +209,9 @@ static int64_t until_look(int64_t mean) {
     return left > 0 && left < asked ? left : asked;
 }
 
-static int64_t own_queueing(void) {
-    struct reading reading;
-    return kernel_read_other(looker_number, &reading) ? reading.wait : 0;
+static int64_t own_queueing(struct kernel_file *schedstat) {
+    int64_t wait;
+    return kernel_wait_of(looker_number, schedstat, &wait) ? wait : 0;
 }
 
 static bool sleep_ns(int64_t ns) {
@@ -291,12 +291,13 @@ static void *look_on(void *Py_UNUSED(nothing)) {
     bool ran = false, any = false, due = false;
     sched_getaffinity(0, sizeof everywhere, &everywhere);
     own_cpu = -1;
-    int64_t queued = own_queueing(), asked = around(every), slept = clock_monotonic_ns();
+    struct kernel_file schedstat = {0};
+    int64_t queued = own_queueing(&schedstat), asked = around(every), slept = clock_monotonic_ns();
     int64_t last_ran = slept;
     for (; sleep_ns(asked); asked = until_look(every), slept = clock_monotonic_ns()) {
         int64_t now = clock_monotonic_ns(), late = now - slept - asked, since = now - booked;
         double pace = tiers_pace();
-        int64_t stood = late > STOPPED_NS ? late - (own_queueing() - queued) : 0;
+        int64_t stood = late > STOPPED_NS ? late - (own_queueing(&schedstat) - queued) : 0;
         int cpu = -1;
         do_errand();
         pthread_mutex_lock(&looks_lock);
@@ -324,7 +325,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
             if (!exact)
                 looker_does(looks_charge_long);
             order_booking(false); /* also removes ended threads */
-            queued = own_queueing();
+            queued = own_queueing(&schedstat);
             ran = false;
         }
         int64_t mean = (int64_t)((double)own_cpu_ns() / (double)looks / (LOOK_SHARE * pace));
@@ -339,6 +340,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         looks_end();
     looks_let_go();
     pthread_mutex_unlock(&looks_lock);
+    kernel_close(&schedstat);
     looker_number = 0;
     used_by_ended += own_cpu_ns();
     order_booking(true);
