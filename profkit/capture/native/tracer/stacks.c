@@ -53,6 +53,13 @@ static uintptr_t between;
 /* CO_NO_MONITORING_EVENTS, a flag of code since Python 3.12. */
 #define NO_EVENTS 0x2000000l
 
+/* Bytes that are read at once: no more than a page, so that all can be read if a part can. A system call takes as
+ * long for them as for one word. */
+#define BLOCK ((uintptr_t)4096)
+
+/* Most bytes between two frames that are read together. */
+#define MOST_GAP 1024
+
 /* Tag bits in a word with a pointer. */
 #define TAGS ((uintptr_t)7)
 
@@ -288,12 +295,27 @@ bool stacks_is_code(uintptr_t code, uint64_t freed) {
     return !(attribute_number((PyObject *)code, "co_flags") & NO_EVENTS);
 }
 
-static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame) {
-    uintptr_t code = word_in(bytes, layout.code) & ~TAGS, type;
+/* Whether an object is code; what was so remains so until code is freed. */
+static bool is_code(uintptr_t object, uint64_t freed) {
+    static uintptr_t known[256];
+    static uint64_t known_at;
+    uintptr_t type, *place = &known[(object >> 4) % 256];
+    if (known_at != freed || freed_since(0, freed)) /* or nobody tells */
+        memset(known, 0, sizeof known);
+    known_at = freed;
+    if (*place == object && object)
+        return true;
+    bool is = stacks_copy(object + offsetof(PyObject, ob_type), &type, sizeof type) && type == code_type;
+    *place = is ? object : 0;
+    return is;
+}
+
+static void take_frame(const char *bytes, uintptr_t at, struct seen_frame *frame, uint64_t freed) {
+    uintptr_t code = word_in(bytes, layout.code) & ~TAGS;
     frame->at = at;
     frame->back = word_in(bytes, layout.back);
     if (frame->code != code)
-        frame->code = stacks_copy(code + offsetof(PyObject, ob_type), &type, sizeof type) && type == code_type && code != between ? code : 0;
+        frame->code = code != between && is_code(code, freed) ? code : 0;
     uintptr_t instruction = word_in(bytes, layout.instruction);
     frame->instruction = layout.by_index ? (int32_t)instruction : (int64_t)(instruction - code - layout.code_head);
 }
@@ -331,19 +353,37 @@ static size_t place_in(const struct stack *stack, size_t from, uintptr_t at) {
     return from;
 }
 
+/* The last bytes that were read of a stack. */
+static struct {
+    uintptr_t from, to;
+    char bytes[BLOCK + FRAME_WORDS * 16];
+} block;
+
+/* Return the bytes of a frame; NULL if it is gone. Callers' frames mostly lie below it, so these are read with it. */
+static const char *frame_at(uintptr_t at) {
+    if (at < block.from || at + layout.frame_bytes > block.to) {
+        block.from = at - at % BLOCK;
+        block.to = at + layout.frame_bytes;
+        if (!stacks_copy(block.from, block.bytes, block.to - block.from))
+            block.to = 0;
+    }
+    return block.to ? block.bytes + (at - block.from) : NULL;
+}
+
 /* Follow frames outwards until one is unchanged, and so are its callers. False if a frame is gone. */
 static bool follow(struct stack *stack, uintptr_t at) {
     struct seen_frame *fresh = stack->frames + STACK_MOST;
-    char bytes[FRAME_WORDS * 16];
     size_t n = 0, same = 0;
+    block.to = 0;
     while (at && n < STACK_MOST) {
-        if (!stacks_copy(at, bytes, layout.frame_bytes))
+        const char *bytes = frame_at(at);
+        if (!bytes)
             return false;
         /* Frames of the last stack that remain are in the same order. */
         size_t place = place_in(stack, same, at);
         fresh[n] = place < stack->n ? stack->frames[place] : (struct seen_frame){0};
         struct seen_frame before = fresh[n];
-        take_frame(bytes, at, &fresh[n]);
+        take_frame(bytes, at, &fresh[n], stack->freed);
         n++;
         if (place < stack->n) {
             same = place + 1;
@@ -362,21 +402,34 @@ static bool follow(struct stack *stack, uintptr_t at) {
 }
 
 /* Check that the pointer to the innermost frame and all frames are as read: the thread may have reused their memory.
- * They are read in the opposite order, between two reads of the pointer. */
+ * They are read in the opposite order, between two reads of the pointer, neighbours with what is between them. */
 static bool is_as_read(const struct stack *stack, uintptr_t top) {
     static struct iovec there[STACK_MOST + 2];
-    static uintptr_t words[STACK_MOST * FRAME_WORDS * 2 + 2];
-    size_t n = stack->n, bytes = n * layout.frame_bytes + 2 * sizeof *words;
-    there[0] = there[n + 1] = (struct iovec){(void *)stack->holder, sizeof *words};
-    for (size_t i = 0; i < n; i++)
-        there[n - i] = (struct iovec){(void *)stack->frames[i].at, layout.frame_bytes};
-    const char *at = (const char *)words + bytes - sizeof *words;
-    if (copy(words, there, n + 2, bytes) != bytes || words[0] != top || word_in(at, 0) != top)
+    static char bytes[STACK_MOST * (MOST_GAP + FRAME_WORDS * 16) + 2 * sizeof(uintptr_t)];
+    static size_t place[STACK_MOST];
+    size_t n = 0, size = sizeof top;
+    there[n++] = (struct iovec){(void *)stack->holder, sizeof top};
+    uintptr_t end = 0;
+    for (size_t i = stack->n; i-- > 0;) {
+        uintptr_t at = stack->frames[i].at;
+        if (end && at >= end && at - end <= MOST_GAP && at / BLOCK - (end - 1) / BLOCK <= 1) {
+            there[n - 1].iov_len += at - end + layout.frame_bytes;
+            size += at - end;
+        } else {
+            there[n++] = (struct iovec){(void *)at, layout.frame_bytes};
+        }
+        place[i] = size;
+        size += layout.frame_bytes;
+        end = at + layout.frame_bytes;
+    }
+    there[n++] = there[0];
+    size += sizeof top;
+    if (copy(bytes, there, n, size) != size || word_in(bytes, 0) != top || word_in(bytes, size - sizeof top) != top)
         return false;
-    for (size_t i = 0; i < n; i++) {
-        at -= layout.frame_bytes;
-        uintptr_t code = word_in(at, layout.code) & ~TAGS;
-        if (word_in(at, layout.back) != stack->frames[i].back || (stack->frames[i].code && code != stack->frames[i].code))
+    for (size_t i = 0; i < stack->n; i++) {
+        const struct seen_frame *frame = &stack->frames[i];
+        uintptr_t code = word_in(bytes + place[i], layout.code) & ~TAGS;
+        if (word_in(bytes + place[i], layout.back) != frame->back || (frame->code && code != frame->code))
             return false;
     }
     return true;
