@@ -65,7 +65,8 @@ def test_a_block_is_recorded_and_nothing_else(blocks: tuple[Path, Any]) -> None:
 def test_what_the_block_does_itself_is_its_functions(blocks: tuple[Path, Any]) -> None:
     said = blocks[1]["own_time"]
     assert said["calls"] == 1
-    assert said["cumulative"] == pytest.approx(said["wall"], rel=1e-6)
+    # What the tracer does as it begins and ends is part of one or the other.
+    assert said["cumulative"] == pytest.approx(said["wall"], abs=2e-3)
     assert said["sum"] == pytest.approx(said["wall"], rel=0.02)
     assert said["own"] > 0.3 * said["wall"]
     assert said["work"] == [["own_time", "work", 1], ["work", "leaf", 100]]
