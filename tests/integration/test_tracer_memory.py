@@ -18,7 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import NEW, READS, SANITIZED, SOURCES, TARGET, build, include_directory, sanitizer
+from tests.integration.tracing import (
+    NEW,
+    READS,
+    SANITIZED,
+    SOURCES,
+    TARGET,
+    build,
+    include_directory,
+    sanitizer,
+)
 from tests.interpreters import interpreter
 from tests.requirements import require, required
 from tests.shared import finished, words_of

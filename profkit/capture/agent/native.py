@@ -272,9 +272,7 @@ class ThreadTracer(Tracer):
     def sees(self) -> bool:
         return type(_getprofile()) is self._collector
 
-    def open(
-        self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1
-    ) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         self._between = False
         self._follow_foreign()
         self._hook = self._hook or self._thread_started
@@ -355,9 +353,7 @@ class ProcessTracer(Tracer):
             except ValueError:
                 pass  # another tool holds the only profiler id
 
-    def open(
-        self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1
-    ) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         if warm:
             self._collector.remember()
         try:

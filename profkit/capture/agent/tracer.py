@@ -47,9 +47,7 @@ class Tracer:
     def finish(self) -> None:
         """Close this thread's open calls with exact times, and stop following it."""
 
-    def open(
-        self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1
-    ) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         """Begin to trace threads (native id by ident) in the middle of their calls.
 
         What was traced since `warm` is discarded with `fresh`. `behind` counts the frames outside the agent's

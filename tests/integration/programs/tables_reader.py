@@ -1,8 +1,8 @@
 """Reads a tracer's tables for tracer_target.py, which runs in interpreters that profkit's reader is not for.
 
-Standard input is a JSON list of a file and the time of each copy of it; prints a list of what each held. A thread is its
-number, whether its waiting was measured, its functions with their callees, as cProfile's ``getstats`` has them, with four
-times of waiting more, and its open calls with their times.
+Standard input is a JSON list of the file and the time of each copy; prints a list of what each held. A thread is its
+number, whether its waiting was measured, its functions with their callees, as cProfile's ``getstats`` has them, with
+four times of waiting more, and its open calls with their times.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def load(binary):
 
 def map_tables(module):
     """Keep tables in a new file from now on."""
-    files.append(os.path.join(directory, "%d-%d.tables" % (os.getpid(), len(files))))
+    files.append(os.path.join(directory, f"{os.getpid()}-{len(files)}.tables"))
     assert module.map_tables(files[-1], "/nowhere/", -1)
 
 
@@ -60,7 +60,7 @@ def copy():
     """What is in the tables at this moment, with the time: for this, no thread gets the GIL."""
     with open(files[-1], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
         data, now = memory[:], time.perf_counter()
-    files.insert(0, os.path.join(directory, "%d-%d.copy" % (os.getpid(), len(files))))
+    files.insert(0, os.path.join(directory, f"{os.getpid()}-{len(files)}.copy"))
     with open(files[0], "wb") as file:
         file.write(data)
     return files[0], now
