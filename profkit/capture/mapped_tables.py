@@ -917,8 +917,10 @@ class _Reader:
             self._times(times["blocked"][kept]),
         )
 
-    def _read_seen(self, kind: int, table: str) -> Rows:
+    def _read_seen(self, kind: int, table: str) -> Rows | None:
         """Return pauses, lines or slices, without the agent's and those outside every call."""
+        if not self._file.tiers:
+            return None  # in a block nothing looks at what threads do
         at = self._read(kind)
         if not len(at):
             return types.rows(table)

@@ -18,7 +18,7 @@ from tests.shared import finished
 
 #: The one that the tests run in, and the first with one collector a process.
 VERSIONS = ["here", pytest.param("3.12", marks=pytest.mark.interpreters)]
-CHECKS = ("plain", "own_time", "threads", "nested", "forks", "failing")
+CHECKS = ("plain", "own_time", "contexts", "threads", "elsewhere", "again", "nested", "forks", "failing")
 
 
 def checked(version: str, directory: Path, *names: str) -> dict[str, Any]:
@@ -70,6 +70,30 @@ def test_what_the_block_does_itself_is_its_functions(blocks: tuple[Path, Any]) -
     assert said["sum"] == pytest.approx(said["wall"], rel=0.02)
     assert said["own"] > 0.3 * said["wall"]
     assert said["work"] == [["own_time", "work", 1], ["work", "leaf", 100]]
+
+
+def test_a_block_has_calling_contexts(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["contexts"]
+    for chain in (["contexts"], ["contexts", "work"], ["contexts", "work", "leaf"], ["contexts", "leaf"]):
+        assert chain in said["chains"]
+    assert all(chain[0] == "contexts" for chain in said["chains"])
+    assert said["open"] == ["contexts"]
+    assert said["looked"] == [None] * 3, "nothing looks at what threads do"
+    assert not {"enter_context", "open", "stop"} & set(said["names"])
+
+
+def test_the_thread_of_the_block_comes_first(blocks: tuple[Path, Any]) -> None:
+    assert blocks[1]["elsewhere"] == {"name": "captures", "leaf": 100}
+
+
+def test_nothing_is_kept_of_many_blocks(blocks: tuple[Path, Any]) -> None:
+    said = blocks[1]["again"]
+    assert said["calls"] == [1] * 40
+    assert said["mapped"] == 0
+    assert said["after"]["profile"] == "None"
+    (before, files), (after, files_after) = said["kept"][15], said["kept"][-1]
+    assert after - before < 2 << 20
+    assert files_after <= files
 
 
 def test_threads_of_the_block_and_those_that_outlive_it(blocks: tuple[Path, Any]) -> None:
