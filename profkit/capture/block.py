@@ -102,7 +102,8 @@ class Block(agent.Leaving):
                 f"{self._path}: a block needs tracing, which a free-threaded Python lacks; use the usual "
                 "build, or `profkit capture`, which samples the whole program"
             )
-        other = agent.taken_by()
+        tracers = users_tracers(os.environ)
+        other = agent.taken_by(tracers)
         if other:
             raise CaptureError(
                 f"{self._path}: this process is traced already, by {other}; only one can trace: leave one out"
@@ -119,7 +120,7 @@ class Block(agent.Leaving):
             behind = 1
             while sys._getframe(behind).f_globals.get("__name__") == "contextlib":
                 behind += 1  # an ExitStack
-            self._recording = agent.Recording(str(self._spool / "block"), users_tracers(os.environ))
+            self._recording = agent.Recording(str(self._spool / "block"), tracers)
             self._recording.start(behind, int(self._charged))
         except BaseException:
             shutil.rmtree(self._spool, ignore_errors=True)

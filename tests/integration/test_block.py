@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from profkit.capture.agent import settings
 from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, ROOT, captured, environment, script
 from tests.interpreters import interpreter, packages
@@ -153,10 +154,11 @@ def test_counters_are_of_the_block(tmp_path: Path) -> None:
         assert blocked == pytest.approx(took, abs=0.02)
 
 
-def test_a_process_that_profkit_captures_is_not_captured_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["", f"import os\ndel os.environ[{settings.SPOOL_VARIABLE!r}]\n"])
+def test_a_process_that_profkit_captures_is_not_captured_twice(tmp_path: Path, first: str) -> None:
     program = script(
         tmp_path,
-        "import profkit\n"
+        f"{first}import profkit\n"
         "from profkit.errors import CaptureError\n"
         "try:\n"
         "    with profkit.capture('inner.prof'):\n"
@@ -166,4 +168,5 @@ def test_a_process_that_profkit_captures_is_not_captured_twice(tmp_path: Path) -
     )
     run = captured(tmp_path, sys.executable, program, env=environment(PYTHONPATH=str(ROOT)))
     assert run.manifest.exit_status == 0
+    assert len(run.processes[0].threads[0].profile) > 100
     assert not (tmp_path / "inner.prof").exists()

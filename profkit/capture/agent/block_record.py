@@ -29,17 +29,30 @@ _TASK_COUNTERS = 2
 _NEVER_S = 1e9
 
 
-def taken_by() -> str:
-    """Return what already traces this process and so prevents a block; empty if nothing does."""
+def taken_by(tracers: str = "") -> str:
+    """Return what already traces this process and so prevents a block; empty if nothing does.
+
+    `tracers` is the argument of `native.load`.
+    """
     if os.path.isdir(os.environ.get(settings.SPOOL_VARIABLE, "")):
         return "profkit capture"
     if _active:
         return "another block"
     if PER_THREAD:
         function = sys.getprofile()
-        return "" if function is None else "a profile function (%s)" % type(function).__name__
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-    return monitoring.get_tool(monitoring.PROFILER_ID) or ""
+        holder = "" if function is None else "a profile function (%s)" % type(function).__name__
+    else:
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        holder = monitoring.get_tool(monitoring.PROFILER_ID) or ""
+    # A program that `profkit capture` traces may have lost the variable, and one that is sampled holds no place.
+    return holder or ("profkit" if _module(tracers) is not None and _module(tracers).is_serving() else "")
+
+
+def _module(tracers: str) -> Any:
+    """Return the compiled tracer's module, or ``None``; loaded once, since each load takes memory."""
+    if not _loaded:
+        _loaded.append(native.load(tracers))
+    return _loaded[0]
 
 
 class Recording:
@@ -51,13 +64,14 @@ class Recording:
 
     def __init__(self, path: str, tracers: str = "") -> None:
         self._path = path
-        if not _loaded:
-            _loaded.append(native.load(tracers))
-            native.take_out_costs(_loaded[0])
+        self._module = _module(tracers)
+        if not _prepared:
+            _prepared.append(True)
+            native.take_out_costs(self._module)
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=_after_fork_in_child)
         self._tracer = Tracer()
-        self._usage = process_facts.usage_of(_loaded[0])
+        self._usage = process_facts.usage_of(self._module)
         self._hook: Any = None
         self._mapped = False
         self._begin: Dict[str, Any] = {}
@@ -72,11 +86,10 @@ class Recording:
 
             self._hook = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
             threading.setprofile(None)  # type: ignore[arg-type,unused-ignore]
-        module = _loaded[0]
-        self._mapped = native.map_tables(module, self._path + RESERVE_SUFFIX, -1)
+        self._mapped = native.map_tables(self._module, self._path + RESERVE_SUFFIX, -1)
         if self._mapped:
-            self._tracer = native.tracer(module)
-            module.serve(_never, _NEVER_S)  # it names threads
+            self._tracer = native.tracer(self._module)
+            self._module.serve(_never, _NEVER_S)  # it names threads
         threads = {_thread.get_ident(): _thread.get_native_id()}
         self._identity["begin_perf"] = perf_counter()
         try:
@@ -102,7 +115,7 @@ class Recording:
         record["mapped"] = self._mapped
         record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["notes"] = {"displaced": True} if displaced else {}
-        if _loaded[0] is None:
+        if self._module is None:
             record["notes"]["no_tracer"] = True
         elif not self._mapped:
             record["notes"]["tables_full"] = True
@@ -116,7 +129,7 @@ class Recording:
             threading.setprofile(self._hook)
         self._tracer.leave()
         if self._mapped and self in _active:
-            _loaded[0].let_go(True)
+            self._module.let_go(True)
 
     def leave_in_child(self) -> None:
         """Stop tracing in a forked child, which does not belong to the block."""
@@ -144,8 +157,8 @@ def _never() -> float:
     return _NEVER_S
 
 
-#: The compiled tracer's module, or ``None``; loaded once, since each load takes memory.
 _loaded: List[Any] = []
+_prepared: List[bool] = []
 _active: List[Recording] = []
 
 
