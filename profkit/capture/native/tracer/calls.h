@@ -23,8 +23,8 @@ void calls_close_all(struct table *table, bool own_thread);
 /* The same for a thread that was not traced since its last event: later time belongs to no call. */
 void calls_abandon_all(struct table *table);
 
-/* Which of the calls in progress are recorded: not the `skip` innermost, and of the others the `most` innermost, all for
- * SIZE_MAX. If there is such a limit, they stay open when tracing ends. */
+/* Which calls in progress are recorded: not the `skip` innermost, and of the others the `most` innermost, all for
+ * SIZE_MAX. With such a limit, they stay open when tracing ends. */
 struct adopted {
     size_t skip, most;
 };

@@ -251,10 +251,11 @@ static PyMethodDef methods[] = {
     {"disable", collector_disable, METH_NOARGS,
      "disable()\n--\n\nStop tracing, after closing the calls that are open at this moment."},
     {"adopt", collector_adopt, METH_VARARGS,
-     "adopt(threads, skip, most, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in progress in\n"
-     "them, as if they began now; those that are traced already go on. The skip innermost of the calling thread are not\n"
-     "the target's; only most of the others are recorded, and stay open at the end, unless it is -1. With fresh, what was traced since remember() is forgotten. From Python 3.12 on it enables the\n"
-     "collector, as enable() does; before, the collector is one thread's. Returns how many threads are traced now."},
+     "adopt(threads, skip, most, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in\n"
+     "progress in them, as if they began now; those that are traced already go on. The skip innermost of the calling\n"
+     "thread are not the target's. Unless most is -1, only so many of its others are recorded, and stay open at the end.\n"
+     "With fresh, what was traced since remember() is forgotten. From Python 3.12 on it enables the collector, as enable()\n"
+     "does; before, the collector is one thread's. Returns how many threads are traced now."},
     {"remember", collector_remember, METH_NOARGS,
      "remember()\n--\n\nA warm-up begins: what is traced until adopt() is forgotten then. Nothing is being traced."},
     {"suspend", collector_suspend, METH_NOARGS,
