@@ -66,9 +66,10 @@ def test_a_block_is_recorded_and_nothing_else(blocks: tuple[Path, Any]) -> None:
 def test_what_the_block_does_itself_is_its_functions(blocks: tuple[Path, Any]) -> None:
     said = blocks[1]["own_time"]
     assert said["calls"] == 1
-    # What the tracer does as it begins and ends is part of one or the other.
-    assert said["cumulative"] == pytest.approx(said["wall"], abs=2e-3)
-    assert said["sum"] == pytest.approx(said["wall"], rel=0.02)
+    # Clocks are read around what they measure; what some hundred events cost is in no function.
+    assert said["inside"] - 1e-3 <= said["sum"] <= said["cumulative"] + 1e-4
+    assert said["cumulative"] <= said["around"]
+    assert said["inside"] <= said["wall"] <= said["around"]
     assert said["own"] > 0.3 * said["wall"]
     assert said["work"] == [["own_time", "work", 1], ["work", "leaf", 100]]
 

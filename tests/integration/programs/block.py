@@ -85,11 +85,15 @@ def plain(directory):
 def own_time(directory):
     """What the block does itself is its function's, and what it calls too."""
     path = os.path.join(directory, "own.prof")
+    began = time.perf_counter()
     with profkit.capture(path):
+        begun = time.perf_counter()
         total = 0
         while total < 2_000_000:
             total += 1
         work(100)
+        inside = time.perf_counter() - begun
+    around = time.perf_counter() - began
     run = profkit.read(path)
     rows = {row.name: row for row in run.functions()}
     edges = run.whole.processes[0].threads[0].profile.edges
@@ -103,6 +107,8 @@ def own_time(directory):
         "own": rows["own_time"].tottime,
         "cumulative": rows["own_time"].cumtime,
         "wall": run.wall_s,
+        "inside": inside,
+        "around": around,
         "calls": rows["own_time"].ncalls,
         "work": [row for row in pairs if row[1] in ("work", "leaf")],
         "sum": sum(row.tottime for row in rows.values()),
