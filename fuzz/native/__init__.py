@@ -36,7 +36,7 @@ def environment(name: str) -> dict[str, str]:
 
 
 #: Sources of the tracer that are part of its target, and those that bring it events from an interpreter.
-_INSIDE = ("booking.c", "kernel.c", "ranges.c", "snapshot.c")
+_INSIDE = ("booking.c", "kernel.c", "ranges.c")
 _LEFT_OUT = (
     "collector.c",
     "hook_monitoring.c",

@@ -9,12 +9,10 @@ import shlex
 import shutil
 import sys
 import tempfile
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from types import CodeType, TracebackType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from profkit.capture import host
 from profkit.capture.agent import block_record as agent
@@ -25,9 +23,6 @@ from profkit.capture.reservation import check_output
 from profkit.capture.spool import write_facts
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
-
-if TYPE_CHECKING:  # imports numpy, which the program may not need
-    from profkit.capture.block_tables import Counted
 
 __all__ = ["Block", "capture"]
 
@@ -73,14 +68,12 @@ def capture(output: str | os.PathLike[str]) -> Block:
     return Block(output)
 
 
-class Block:
+class Block(agent.Leaving):
     """A context manager and decorator; if `charged`, its own work is charged to the function around it."""
 
     def __init__(self, output: str | os.PathLike[str], *, charged: bool = True) -> None:
         self._path = Path(output)
         self._charged = charged
-        self._recording: agent.Recording | None = None
-        self._code: CodeType | None = None
         self._spool = Path()
         self._facts: dict[str, Any] = {}
         self._yardsticks = Yardsticks()
@@ -109,7 +102,8 @@ class Block:
                 f"{self._path}: a block needs tracing, which a free-threaded Python lacks; use the usual "
                 "build, or `profkit capture`, which samples the whole program"
             )
-        other = agent.taken_by()
+        tracers = users_tracers(os.environ)
+        other = agent.taken_by(tracers)
         if other:
             raise CaptureError(
                 f"{self._path}: this process is traced already, by {other}; only one can trace: leave one out"
@@ -123,39 +117,26 @@ class Block:
             self._yardsticks = Yardsticks()
             self._yardsticks.read_all("before")
             self._before = host.take_reading()
-            frame = sys._getframe(1)
-            while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
-                frame = frame.f_back  # skip an ExitStack
-            self._code = frame.f_code if self._charged else None
-            del frame
-            self._recording = agent.Recording(users_tracers(os.environ))
-            self._recording.start()
+            behind = 1
+            while sys._getframe(behind).f_globals.get("__name__") == "contextlib":
+                behind += 1  # an ExitStack
+            self._recording = agent.Recording(str(self._spool / "block"), tracers)
+            self._recording.start(behind, int(self._charged))
         except BaseException:
             shutil.rmtree(self._spool, ignore_errors=True)
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        recording, self._recording = self._recording, None
-        assert recording is not None
-        recorded = recording.stop()
-        if recorded is None:
-            return  # a forked process: its parent writes the file
+    def _left(self, record: dict[str, Any], failed: bool) -> None:
         try:
-            self._write(*recorded, failed=kind is not None)
+            self._write(record, failed)
         except OSError as problem:
             raise ProfkitError(
                 f"{self._path}: cannot be written ({problem.strerror}); free some space, and run it again"
             ) from problem
         shutil.rmtree(self._spool, ignore_errors=True)
 
-    def _write(self, record: dict[str, Any], threads: Sequence[Counted], *, failed: bool) -> None:
-        from profkit.capture.block_tables import block_tables
+    def _write(self, record: dict[str, Any], failed: bool) -> None:
         from profkit.capture.packer import pack_spool
         from profkit.capture.source_cache import Sources, cache_file
         from profkit.formats.runfile import write_run
@@ -174,13 +155,8 @@ class Block:
             "host": asdict(host.read_host()),
         }
         write_facts(self._spool, facts)
-        agent.write(str(self._spool / f"block{settings.RECORD_SUFFIX}"), record)
-        own = threading.get_native_id()
-        task = next((task for task in record["tasks"] if task[0] == own), None)
-        code = self._code if record["tracer"] == "native" else None
-        functions = block_tables(threads, own, code, (Block.__exit__.__code__,), facts["wall_s"], task)
         sources = Sources(cache_file(os.environ))
-        run = pack_spool(self._spool, sources=sources, functions=functions)
+        run = pack_spool(self._spool, sources=sources)
         try:
             write_run(self._path, run)
         except OSError as problem:

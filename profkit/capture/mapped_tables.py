@@ -50,7 +50,7 @@ class _Layout:
 
 _HEADER = _Layout(
     "magic:8s version:I header_bytes:I table_bytes:I call_bytes:I function_bytes:I edge_bytes:I context_bytes:I "
-    "path_bytes:I pid:I counter:I turn:I4x began_ticks:q began_ns:q ticks:q ns:q rate:d epoch:Q missed:Q"
+    "path_bytes:I thread:I counter:I turn:I4x began_ticks:q began_ns:q ticks:q ns:q rate:d epoch:Q missed:Q"
 )
 #: `struct tier_store`, and the number of changes of the tier that it holds.
 _TIERS, _MOST_TIERS = struct.Struct("<q16q5q4dq"), 8
@@ -246,7 +246,8 @@ class MappedTables:
         self._steps = [_MOST_BYTES] * 256
         for kind, entry in self._types.items():
             self._steps[kind] = entry.itemsize // 16
-        self.pid: int = header.pid
+        #: Number of the thread that comes first: the main thread, or that of a block.
+        self.first: int = header.thread
         self._clock = _clock(header)
         self._epoch = header.epoch
         self.tiers, self.effect, self.bursts = _read_tiers(data)
@@ -284,16 +285,16 @@ class MappedTables:
     def threads(
         self, until_s: float | None, names: Mapping[int, str], ends: Mapping[int, ThreadEnd]
     ) -> tuple[ThreadTable, ...]:
-        """Return one table per thread, the main thread's first, a sum of ended ones last.
+        """Return one table per thread, that of `first` first, a sum of ended ones last.
 
         Open calls end at `until_s` (``CLOCK_MONOTONIC``), else at their thread's last event; `ends` say how
         long they waited. Raise `ValueError` if a table is damaged.
         """
-        threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.pid, t.number))
+        threads = sorted(self._threads, key=lambda t: (t.n_folded > 0, t.native != self.first, t.number))
         found = [_Reader(self, thread).table(until_s, names, ends) for thread in threads]
-        if not threads or threads[0].native != self.pid or threads[0].n_folded:
-            # The main thread has called nothing.
-            found.insert(0, ThreadTable(self.pid or None, names.get(self.pid, "MainThread")))
+        if not threads or threads[0].native != self.first or threads[0].n_folded:
+            # It has called nothing.
+            found.insert(0, ThreadTable(self.first or None, names.get(self.first, "MainThread")))
         return tuple(found)
 
     def places_of(self, addresses: npt.NDArray[Any]) -> Ints:
@@ -685,7 +686,7 @@ class _Reader:
             return f"{thread.n_folded} more ended threads"
         own = _text(thread.name.partition(b"\0")[0])
         known = own if thread.ended else names.get(thread.native, own)
-        return known or ("MainThread" if thread.native == self._file.pid else "")
+        return known or ("MainThread" if thread.native == self._file.first else "")
 
     def _counts(self, values: Ints) -> Ints:
         if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= EXACT:
@@ -916,8 +917,10 @@ class _Reader:
             self._times(times["blocked"][kept]),
         )
 
-    def _read_seen(self, kind: int, table: str) -> Rows:
+    def _read_seen(self, kind: int, table: str) -> Rows | None:
         """Return pauses, lines or slices, without the agent's and those outside every call."""
+        if not self._file.tiers:
+            return None  # in a block nothing looks at what threads do
         at = self._read(kind)
         if not len(at):
             return types.rows(table)

@@ -33,14 +33,12 @@ from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
 from profkit.capture.provenance import installed_packages
 from profkit.capture.record_types import (
-    Codes,
     Launch,
     Launcher,
     ProcessKey,
     Record,
     Sampled,
     SeenProcess,
-    ThreadTable,
 )
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import files, kept_files
@@ -72,13 +70,11 @@ def pack_spool(
     sources: Sources | None = None,
     progress: Callable[[str], None] = lambda doing: None,
     now: Callable[[Path, Launcher | None, Sampled | None], Sampled | None] | None = None,
-    functions: tuple[Codes, tuple[ThreadTable, ...]] | None = None,
 ) -> Run:
     """Return the run in a spool directory of ``profkit capture``; a damaged record is a notice.
 
-    `now` brings the samples up to date while the run goes on. `functions` are those of a block, whose tracer
-    writes no file. Raise `FormatError` if it is no such directory, or if its records cannot be those of a
-    run.
+    `now` brings the samples up to date while the run goes on. Raise `FormatError` if it is no such directory, or
+    if its records cannot be those of a run.
     """
     launch = _read_launch(spool)
     reader = _Reader(spool)
@@ -111,10 +107,7 @@ def pack_spool(
     packed: list[tuple[Record, endings.Ending, Process]] = []
     for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
         progress(f"process {number} of {len(found)}")
-        if functions is not None:
-            whole = replace(record, codes=functions[0], threads=functions[1])
-        else:
-            whole = reader.with_tables(record, end, seen.get(record.process), growing=end.state in goes_on)
+        whole = reader.with_tables(record, end, seen.get(record.process), growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # each row is possible, but not all together

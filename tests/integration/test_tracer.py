@@ -81,11 +81,10 @@ def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> Non
 
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_threads_can_be_left_while_they_run(version: str) -> None:
-    found = check(version, "detach")
+    found = check(version, "suspend")
     before, after = found["calls"]
     assert len(before) == 4
     assert min(before) > 0
-    assert found["refused"] == 0
     assert after == before
     assert found["profiles"] == ["None"] * 4
     assert found["tool"] is None
@@ -122,10 +121,7 @@ def test_memory_stays_flat_over_a_million_calls(version: str) -> None:
 def test_a_fork_in_the_middle_of_a_call(version: str) -> None:
     found = check(version, "fork")
     assert found["parent"] == 2
-    # The child goes on with the table of the thread that forked: one call before, ten after.
-    assert found["child"]["alive"] == [[True, 11]]
-    assert found["child"]["slept"] == pytest.approx(0.02, abs=0.01)
-    assert found["child"]["renewed"] == [1]
+    assert found["child"] == [1], "of the child's own collector, and nothing of the parent's"
 
 
 @pytest.mark.parametrize("how", ["normal", "kept", "raise", "_exit"])

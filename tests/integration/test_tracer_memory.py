@@ -18,7 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import NEW, SANITIZED, SOURCES, TARGET, build, include_directory, sanitizer
+from tests.integration.tracing import (
+    NEW,
+    READS,
+    SANITIZED,
+    SOURCES,
+    TARGET,
+    build,
+    include_directory,
+    sanitizer,
+)
 from tests.interpreters import interpreter
 from tests.requirements import require, required
 from tests.shared import finished, words_of
@@ -41,12 +50,12 @@ def sanitized(version: str) -> Path:
 
 def under_sanitizer() -> dict[str, str]:
     options = "detect_leaks=0:abort_on_error=0:exitcode=9"
-    return {**os.environ, **ONE_BY_ONE, "LD_PRELOAD": str(sanitizer()), "ASAN_OPTIONS": options}
+    return {**os.environ, **READS, **ONE_BY_ONE, "LD_PRELOAD": str(sanitizer()), "ASAN_OPTIONS": options}
 
 
 #: Checks of tracer_target.py, with their arguments.
 CHECKS = words_of(
-    "parity exceptions|short_threads 700|read_while_running|detach|fork|deep|descriptors|busy_place|displaced",
+    "parity exceptions|short_threads 700|read_while_running|suspend|fork|deep|descriptors|busy_place|displaced",
     "|",
 )
 
@@ -74,7 +83,7 @@ def under_valgrind(version: str, tracer: Path, *words: str) -> tuple[list[str], 
     require("valgrind", valgrind is not None, "no valgrind")
     under = [str(valgrind), "-q", "--leak-check=no", "--num-callers=30"]
     command = [*under, interpreter(version), str(TARGET), str(tracer), *words]
-    return command, {**os.environ, **ONE_BY_ONE}
+    return command, {**os.environ, **READS, **ONE_BY_ONE}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

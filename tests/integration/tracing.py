@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from shutil import which
 from typing import Any
@@ -18,6 +19,9 @@ SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer
 TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
 #: With what valgrind needs to name lines.
 FLAGS = ("-std=c11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+
+#: For TARGET, which reads tables by programs/tables_reader.py.
+READS = {"PROFKIT_TEST_READER": sys.executable}
 
 #: Those that have a binary each, and those that share one.
 OLD = ("3.8", "3.9", "3.10", "3.11")
@@ -80,7 +84,7 @@ def check(
     `python` stands in for the plain interpreter of that version; `packages` has libraries that the check imports.
     """
     words = [python or interpreter(version), "-X", "dev", "-W", "error", TARGET, binary_for(version), name]
-    env = {**os.environ, "PYTHONPATH": str(packages or "")}
+    env = {**os.environ, **READS, "PYTHONPATH": str(packages or "")}
     done = finished([*words, *arguments], env=env, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)

@@ -14,14 +14,13 @@ import pytest
 from profkit.capture import packer, provenance, record_notices
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
-from profkit.capture.block_tables import block_tables
 from profkit.capture.endings import Ending
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import Record
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
-from profkit.model import Host, Notice, Process, Profile
+from profkit.model import Host, Notice, Process
 from tests.records import launch, record, record_bytes, samples_bytes, table
 
 
@@ -183,32 +182,6 @@ def test_thread_tables_sum_open_and_returned_calls() -> None:
     edges = list(zip(profile.edges.caller, profile.edges.callee, profile.edges.ncalls, strict=True))
     assert edges == [(inner, builtin, 5), (outer, inner, 1)]
     assert profile.strings[profile.module[outer]] == "a"
-
-
-def test_recursive_open_calls_count_once_in_cumulative_waiting() -> None:
-    returned = [
-        ("f", 2, 0, 1.0, 0.5, 0.25, 0.5, 0.125, 0.125, [("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0)]),
-        ("g", 2, 0, 0.5, 0.5, 0.25, 0.25, 0.0, 0.0, None),
-    ]
-    waits = {"f": (0.0, 2.0, 0.0, 1.0), "g": (0.0, 1.5, 0.0, 0.75)}
-    # As the compiled tracer tells calls that have not returned: `f` calls `g`, which calls `f`.
-    open_calls = [
-        (code, sum(off), 0.0, *off) for code, off in (*waits.items(), ("f", (1.5, 1.5, 0.75, 0.75)))
-    ]
-
-    def profile_of_block(measured: bool) -> Profile:
-        block = ("", (1, 1, False, measured, 0, returned, open_calls, []))
-        codes, threads = block_tables([block], 1, None, (), 1.0, None)
-        read = replace(record(), codes=codes, threads=threads)
-        return ThreadTables().thread(read, threads[0]).profile
-
-    profile = profile_of_block(True)
-    f, g = (next(i for i in range(2) if profile.strings[profile.name[i]] == name) for name in "fg")
-    assert profile.wait[[f, g]].tolist() == [1.75, 0.25]
-    assert profile.cumwait[[f, g]].tolist() == [2.5, 1.75]
-    assert profile.blocked[[f, g]].tolist() == [0.875, 0.0]
-    assert profile.cumblocked[[f, g]].tolist() == [1.125, 0.75]
-    assert profile_of_block(False).cumwait is None
 
 
 def spool(path: Path, **facts: Any) -> None:

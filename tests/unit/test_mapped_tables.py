@@ -21,10 +21,12 @@ from tests.records import traced_spool
 PROGRAM = """
 import os, threading, time
 def walk(n): return walk(n - 1) + 1 if n else 0
-def stays(): os.getpid(); ready.set(); time.sleep(60)
+def stays(again):
+    if again: return stays(again - 1)
+    os.getpid(); ready.set(); time.sleep(60)
 pair = [lambda: 1, lambda: 2]
 ready = threading.Event()
-thread = threading.Thread(target=stays, name="stays \\N{SNOWMAN}", daemon=True)
+thread = threading.Thread(target=stays, args=(1,), name="stays \\N{SNOWMAN}", daemon=True)
 thread.start()
 walk(20)
 for one in pair: one()
@@ -95,6 +97,10 @@ def test_open_calls_go_on_until_the_end_that_is_known(whole: bytes) -> None:
     sleep = file.codes.name.index("<built-in method time.sleep>")
     blocked = float(other.waiting.blocked[other.waiting.function == sleep].sum())
     assert blocked == pytest.approx(own - 1.0, abs=0.3)
+    # The waiting of a call that has not returned is that of its recursive call too, and counts once.
+    stays = other.waiting[other.waiting.function == file.codes.name.index("stays")]
+    assert len(stays) > 1
+    assert float(stays.cumblocked.sum()) == pytest.approx(blocked, abs=0.3)
 
 
 def test_what_was_being_made_when_the_process_died_is_not_there(whole: bytes) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,13 @@ PROGRAM = """
 import sys, threading
 from agent import block_record
 def walk(n): return walk(n - 1) + 1 if n else 0
-recording = block_record.Recording()
+recording = block_record.Recording(sys.argv[1] + "/block")
 recording.start()
 threads = [threading.Thread(target=walk, args=(5,)) for _ in range(2)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 walk(20)
-block_record.write(sys.argv[1] + "/block.record", recording.stop()[0])
+recording.stop()
 """
 #: What a field may be replaced by: every type, and the ends of their ranges.
 VALUES: tuple[Any, ...] = (
@@ -314,11 +315,15 @@ def test_a_record_that_is_no_file_keeps_nothing_waiting(spool: Path, kind: str) 
     assert [n.subject for n in run.warnings if n.code == "record-unreadable"] == ["a.record"]
 
 
-def test_source_files_that_a_record_names_are_no_pipes(spool: Path) -> None:
+def test_source_files_that_a_record_names_are_no_pipes(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(spool / "pipe")
     files = [str(spool / "pipe"), "/dev/zero", "/dev/stdin", "a\ud800", str(spool)]
     codes = codes_of([(file, 1, "f", "") for file in files])
     threads = (table(functions=[(i, 1, 0, 1.0, 1.0) for i in range(len(files))]),)
     (spool / "a.record").write_bytes(record_bytes())
-    run = pack_spool(spool, functions=(codes, threads))
+    decoded = records.decode_record
+    monkeypatch.setattr(
+        records, "decode_record", lambda data: replace(decoded(data), codes=codes, threads=threads)
+    )
+    run = pack_spool(spool)
     assert len(run.processes[0].threads[0].profile) == len(files)

@@ -152,7 +152,7 @@ class _Attached:
                 os.unlink(self._mark)
         except Exception:
             pass
-        self._module.let_go()
+        self._module.let_go(False)  # some thread may be in `_look`
         atexit.unregister(self._end)
 
     def _write(self, state: str) -> None:

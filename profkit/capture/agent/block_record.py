@@ -5,17 +5,19 @@ Kernel counters are differences. There are no snapshots, and child processes are
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 from time import perf_counter
 
 from . import native, process_facts, record_file, settings
+from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
-from .tracer import PER_THREAD
+from .tracer import PER_THREAD, Tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, List, Optional
 
 #: Facts of `process_facts.state` that the kernel counts from the start of the process.
 _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults", "read_bytes")
@@ -23,39 +25,59 @@ _COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults"
 #: Leading columns of a task: its number and its name.
 _TASK_COUNTERS = 2
 
+#: Seconds until the tracer calls `_never`: longer than any process lives.
+_NEVER_S = 1e9
 
-def taken_by() -> str:
-    """Return what already traces this process and so prevents a block; empty if nothing does."""
+
+def taken_by(tracers: str = "") -> str:
+    """Return what already traces this process and so prevents a block; empty if nothing does.
+
+    `tracers` is the argument of `native.load`.
+    """
     if os.path.isdir(os.environ.get(settings.SPOOL_VARIABLE, "")):
         return "profkit capture"
     if _active:
         return "another block"
     if PER_THREAD:
         function = sys.getprofile()
-        return "" if function is None else "a profile function (%s)" % type(function).__name__
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-    return monitoring.get_tool(monitoring.PROFILER_ID) or ""
+        holder = "" if function is None else "a profile function (%s)" % type(function).__name__
+    else:
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        holder = monitoring.get_tool(monitoring.PROFILER_ID) or ""
+    # A program that `profkit capture` traces may have lost the variable, and one that is sampled holds no place.
+    return holder or ("profkit" if _module(tracers) is not None and _module(tracers).is_serving() else "")
+
+
+def _module(tracers: str) -> Any:
+    """Return the compiled tracer's module, or ``None``; loaded once, since each load takes memory."""
+    if not _loaded:
+        _loaded.append(native.load(tracers))
+    return _loaded[0]
 
 
 class Recording:
     """A tracer of the calling thread, and of others where the tracer can follow them, until it is stopped.
 
-    `tracers` is the argument of `native.load`.
+    The record will be in the file `path` + `RECORD_SUFFIX`, and tables beside it. `tracers` is the argument of
+    `native.load`.
     """
 
-    def __init__(self, tracers: str = "") -> None:
-        if not _loaded:
-            _loaded.append(native.load(tracers))
-            native.take_out_costs(_loaded[0])
+    def __init__(self, path: str, tracers: str = "") -> None:
+        self._path = path
+        self._module = _module(tracers)
+        if not _prepared:
+            _prepared.append(True)
+            native.take_out_costs(self._module)
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=_after_fork_in_child)
-        self._tracer = native.tracer(_loaded[0])
-        self._usage = process_facts.usage_of(_loaded[0])
+        self._tracer = Tracer()
+        self._usage = process_facts.usage_of(self._module)
         self._hook: Any = None
+        self._mapped = False
         self._begin: Dict[str, Any] = {}
 
-    def start(self) -> None:
-        """Begin to trace."""
+    def start(self, behind: int = 1, most: int = 0) -> None:
+        """Begin to trace, with `most` calls in progress that do not end, from the function `behind` frames out."""
         self._identity = process_facts.identity()
         self._begin = process_facts.state(True, self._usage)
         _active.append(self)
@@ -63,31 +85,42 @@ class Recording:
             import threading
 
             self._hook = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
+            threading.setprofile(None)  # type: ignore[arg-type,unused-ignore]
+        self._mapped = native.map_tables(self._module, self._path + RESERVE_SUFFIX, -1)
+        if self._mapped:
+            self._tracer = native.tracer(self._module)
+            self._module.serve(_never, _NEVER_S)  # it names threads
+        threads = {_thread.get_ident(): _thread.get_native_id()}
         self._identity["begin_perf"] = perf_counter()
         try:
-            self._tracer.start()
+            self._tracer.open(threads, False, False, behind, most)
         except BaseException:
-            _active.remove(self)
             self._leave()
+            _active.remove(self)
             raise
 
-    def stop(self) -> Optional[Tuple[Dict[str, Any], Any]]:
-        """Stop, and return the record and `Tracer.stats`; ``None`` in a forked child."""
+    def stop(self) -> Optional[Dict[str, Any]]:
+        """Stop, write the record and return it; ``None`` in a forked child."""
         end = perf_counter()
         displaced = self._tracer.displaced()
         self._tracer.finish()
         if self not in _active:
             return None
-        _active.remove(self)
         self._leave()
+        _active.remove(self)
         record = process_facts.record(self._identity, "exited", self._usage, set(), self._tracer)
         record["perf"] = end
         subtract(record, self._begin)
         record["pools"] = Pools().read(True)
+        record["mapped"] = self._mapped
+        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["notes"] = {"displaced": True} if displaced else {}
-        if self._tracer.kind != "native":
+        if self._module is None:
             record["notes"]["no_tracer"] = True
-        return record, self._tracer.stats()
+        elif not self._mapped:
+            record["notes"]["tables_full"] = True
+        write(self._path + settings.RECORD_SUFFIX, record)
+        return record
 
     def _leave(self) -> None:
         if PER_THREAD:
@@ -95,6 +128,8 @@ class Recording:
 
             threading.setprofile(self._hook)
         self._tracer.leave()
+        if self._mapped and self in _active:
+            self._module.let_go(True)
 
     def leave_in_child(self) -> None:
         """Stop tracing in a forked child, which does not belong to the block."""
@@ -102,8 +137,28 @@ class Recording:
         self._leave()
 
 
-#: The compiled tracer's module, or ``None``; loaded once, since each load takes memory.
+class Leaving:
+    """Stops a recording at the end of a `with` statement: functions of this file are none of the program's."""
+
+    _recording: Optional[Recording] = None
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        recording, self._recording = self._recording, None
+        assert recording is not None
+        record = recording.stop()
+        if record is not None:  # else a forked process: its parent writes the file
+            self._left(record, kind is not None)
+
+    def _left(self, record: Dict[str, Any], failed: bool) -> None:
+        raise NotImplementedError
+
+
+def _never() -> float:
+    return _NEVER_S
+
+
 _loaded: List[Any] = []
+_prepared: List[bool] = []
 _active: List[Recording] = []
 
 

@@ -11,7 +11,7 @@ from _frozen_importlib_external import ExtensionFileLoader
 from time import perf_counter
 
 from . import __path__, process_facts, settings
-from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer, thread_name
+from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
             others.follow_others(False)
         if probe + 1 >= _PROBES and all(with_events > without for with_events, without in zip(traced, plain)):
             break
-    python_inside, c_inside = _inside_times(collector)
+    # The time for which a traced empty call is open.
+    python_inside, c_inside = collector.own_time(_empty.__code__), collector.own_time(_get_ident)
     by_call, by_c_code, c_call = (
         max(0.0, with_events - without) for with_events, without in zip(traced, plain)
     )
@@ -144,16 +145,6 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
         c_inside,
         max(0.0, by_call - by_c_code),
     )
-
-
-def _inside_times(collector: Any) -> Tuple[float, float]:
-    """Return the seconds for which a traced empty call is open, in Python and in C."""
-    inside = [0.0, 0.0]
-    for entry in collector.getstats()[0][5]:
-        what = entry[0]
-        if what is _empty.__code__ or (isinstance(what, str) and "get_ident" in what):
-            inside[isinstance(what, str)] = entry[4] / entry[1]
-    return inside[0], inside[1]
 
 
 def _take_times(least: List[float]) -> None:
@@ -178,7 +169,7 @@ def _call_from_c(times: range = range(_PROBED_CALLS)) -> None:
         pass
 
 
-def _call_c(times: range = range(_PROBED_CALLS), function: Any = _thread.get_ident) -> None:
+def _call_c(times: range = range(_PROBED_CALLS), function: Any = _get_ident) -> None:
     for _ in times:
         function()
 
@@ -188,21 +179,20 @@ _PROBED = (_call_from_python, _call_from_c, _call_c)
 _COSTS, _MUCH = 5, 1.0
 
 
-def tracer(module: Any, mapped: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
+def tracer(module: Any, foreign: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
     """Return a tracer with the collector of `module`, or one that sees nothing for ``None``.
 
-    `mapped`: the tables are in a file. `inherited`: in a forked child, the parent's tracer if it still sees
-    calls.
+    Call `map_tables` before. `foreign`: up to Python 3.11, threads not started by `threading` are traced too.
+    `inherited`: in a forked child, the parent's tracer if it still sees calls.
     """
     if module is None:
         return Tracer()
     if inherited is not None:
-        if mapped and isinstance(inherited, ProcessTracer):
+        if isinstance(inherited, ProcessTracer):
             inherited.renew()  # setting the interpreter's events again would cost more than all else
             return inherited
         inherited.finish()
-    kind = ThreadTracer if PER_THREAD else ProcessTracer
-    return kind(module.Collector, mapped)
+    return ThreadTracer(module.Collector, foreign) if PER_THREAD else ProcessTracer(module.Collector)
 
 
 def map_tables(module: Any, path: str, descriptor: int) -> bool:
@@ -220,12 +210,11 @@ class ThreadTracer(Tracer):
 
     kind = "native"
 
-    def __init__(self, collector: Any, mapped: bool) -> None:
+    def __init__(self, collector: Any, foreign: bool) -> None:
         self._collector = collector
-        self._mapped = mapped
+        self._foreign = foreign
         self._main: Optional[_Traced] = None
         self._living: Dict[int, _Traced] = {}
-        self._ended: List[_Traced] = []
         self._left = False
         self._between = False  # between windows: no thread is traced
         self._hook: Any = None
@@ -237,7 +226,7 @@ class ThreadTracer(Tracer):
         self._follow_foreign()
         self._hook = self._thread_started
         self.threading_is_there(sys.modules.get("threading"), again=True)
-        self._main = self._trace_this_thread("MainThread")
+        self._main = self._trace_this_thread()
 
     def threading_is_there(self, threading: Any, again: bool = False) -> None:
         if self._hook is None or self._between or self._left or (self._hooked and not again):
@@ -251,7 +240,7 @@ class ThreadTracer(Tracer):
         if self._left or self._between:
             sys.setprofile(None)
             return
-        self._trace_this_thread(thread_name(_get_ident()))
+        self._trace_this_thread()
 
     def pause(self) -> None:
         traced = self._living.get(_get_ident())
@@ -265,40 +254,25 @@ class ThreadTracer(Tracer):
             traced.resume()
 
     def _follow_foreign(self) -> None:
-        """Trace threads not started by `threading` too; only mapped tables hold theirs."""
-        if self._mapped and self._of_others is None:
+        """Trace threads not started by `threading` too."""
+        if self._foreign and self._of_others is None:
             self._of_others = self._collector()
             self._of_others.follow_others(True)
 
-    def _trace_this_thread(self, name: str) -> _Traced:
-        if self._mapped and len(self._living) >= self._look_for_ended:
+    def _trace_this_thread(self) -> _Traced:
+        if len(self._living) >= self._look_for_ended:
             for ident, traced in list(self._living.items()):
                 if traced is not self._main and traced.collector.ended():
-                    self._end(ident)
+                    self._living.pop(ident, None)
             self._look_for_ended = 2 * max(_FEW_THREADS, len(self._living))
-        ident = _get_ident()
-        traced = _Traced(self._collector, name)
-        self._end(ident)
-        self._living[ident] = traced
+        traced = self._living[_get_ident()] = _Traced(self._collector)
         traced.resume()
         return traced
-
-    def _end(self, ident: int) -> None:
-        traced = self._living.pop(ident, None)
-        if traced is not None and not self._mapped:  # else its table is in the file
-            self._ended.append(traced)
-
-    def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:
-        for ident, traced in self._living.items():
-            if not traced.collector.ended():
-                traced.name = thread_name(ident) or traced.name
-        threads = self._ended + list(self._living.values())
-        return [(traced.name, found) for traced in threads for found in traced.collector.getstats()]
 
     def sees(self) -> bool:
         return type(_getprofile()) is self._collector
 
-    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         self._between = False
         self._follow_foreign()
         self._hook = self._hook or self._thread_started
@@ -307,8 +281,7 @@ class ThreadTracer(Tracer):
         for ident, native in threads.items():
             traced = self._living.get(ident)
             if traced is None or traced.native != native:
-                name = "MainThread" if native == os.getpid() else thread_name(ident)
-                traced = self._living[ident] = _Traced(self._collector, name)
+                traced = self._living[ident] = _Traced(self._collector)
                 traced.native = native
             if native == os.getpid():
                 self._main = traced
@@ -316,7 +289,7 @@ class ThreadTracer(Tracer):
                 traced.collector.remember()
             # Skip the agent's own frames, and the `behind` frames outside them, which are not the target's.
             skip = own_depth() + behind if ident == own and behind else 0
-            traced.running = bool(traced.collector.adopt({ident: native}, skip, fresh))
+            traced.running = bool(traced.collector.adopt({ident: native}, skip, most, fresh))
 
     def close(self) -> None:
         self._between = True
@@ -350,7 +323,7 @@ class ThreadTracer(Tracer):
         for traced in list(self._living.values()):
             if traced.running:
                 traced.running = False
-                traced.collector.detach()
+                traced.collector.suspend()
 
 
 class ProcessTracer(Tracer):
@@ -358,13 +331,11 @@ class ProcessTracer(Tracer):
 
     kind = "native"
 
-    def __init__(self, collector: Any, mapped: bool) -> None:
+    def __init__(self, collector: Any) -> None:
         self._collector = collector()
-        self._names: Dict[int, str] = {}
         self._running = False
 
     def start(self) -> None:
-        self._names[_thread.get_native_id()] = "MainThread"
         self.resume()
 
     def sees(self) -> bool:
@@ -373,7 +344,6 @@ class ProcessTracer(Tracer):
     def renew(self) -> None:
         """Continue in a forked child as its own tracer."""
         self._collector.renew()
-        self._names = {}
 
     def resume(self) -> None:
         if not self._running:
@@ -383,11 +353,11 @@ class ProcessTracer(Tracer):
             except ValueError:
                 pass  # another tool holds the only profiler id
 
-    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         if warm:
             self._collector.remember()
         try:
-            self._collector.adopt(threads, own_depth() + behind if behind else 0, fresh)
+            self._collector.adopt(threads, own_depth() + behind if behind else 0, most, fresh)
             self._running = True
         except ValueError:
             pass  # another tool holds the only profiler id
@@ -407,10 +377,6 @@ class ProcessTracer(Tracer):
 
     def displaced(self) -> bool:
         return bool(self._collector.displaced())
-
-    def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:
-        self._names.update(thread_names())
-        return [(self._names.get(found[0], ""), found) for found in self._collector.getstats()]
 
 
 def own_depth() -> int:
@@ -455,10 +421,9 @@ def thread_names() -> Dict[int, str]:
 
 
 class _Traced:
-    def __init__(self, collector: Any, name: str) -> None:
+    def __init__(self, collector: Any) -> None:
         self.collector = collector()
         self.native = _thread.get_native_id()
-        self.name = name
         self.running = False
 
     def resume(self) -> None:

@@ -159,7 +159,7 @@ class Session:
             self._mapped = native.map_tables(self._native, "/proc/self/fd/%d" % descriptor, descriptor)
             if not self._mapped:
                 self._notes["tables_full"] = True
-        self._tracer = native.tracer(self._native if self._mapped else None, self._mapped, inherited)
+        self._tracer = native.tracer(self._native if self._mapped else None, True, inherited)
         self._profiled = self._profiled and not (self._windowed and not self._can_follow())
         if self._mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK

@@ -7,7 +7,7 @@ import sys
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Tuple
+    from typing import Any, Dict
 
 #: Prefix of the agent's file names (see `loader`): its functions are not the target's.
 HERE = sys._getframe().f_code.co_filename.rpartition("tracer")[0]
@@ -47,11 +47,12 @@ class Tracer:
     def finish(self) -> None:
         """Close this thread's open calls with exact times, and stop following it."""
 
-    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0) -> None:
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         """Begin to trace threads (native id by ident) in the middle of their calls.
 
         What was traced since `warm` is discarded with `fresh`. `behind` counts the frames outside the agent's
-        own that are not the target's.
+        own that are not the target's. If `most` is given, this thread's other frames are left out, and calls of
+        those stay open at the end.
         """
 
     def close(self) -> None:
@@ -67,18 +68,3 @@ class Tracer:
     def displaced(self) -> bool:
         """Whether this tracer no longer receives the events."""
         return False
-
-    def stats(self) -> List[Tuple[str, Tuple[Any, ...]]]:
-        """Return each thread's name and its collector's entries, if its table is not in a file."""
-        return []
-
-
-def thread_name(ident: int) -> str:
-    """Return the name that `threading` has for a thread, without creating anything; else empty."""
-    module = sys.modules.get("threading")
-    thread: Any = getattr(module, "_active", {}).get(ident)
-    try:
-        # Not `getattr`: it would call the property, and only direct calls of the agent are left out.
-        return str(thread.name)
-    except AttributeError:
-        return ""

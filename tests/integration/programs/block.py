@@ -5,6 +5,7 @@ Arguments: a directory, and the names of checks, each of which writes to a direc
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -84,11 +85,15 @@ def plain(directory):
 def own_time(directory):
     """What the block does itself is its function's, and what it calls too."""
     path = os.path.join(directory, "own.prof")
+    began = time.perf_counter()
     with profkit.capture(path):
+        begun = time.perf_counter()
         total = 0
         while total < 2_000_000:
             total += 1
         work(100)
+        inside = time.perf_counter() - begun
+    around = time.perf_counter() - began
     run = profkit.read(path)
     rows = {row.name: row for row in run.functions()}
     edges = run.whole.processes[0].threads[0].profile.edges
@@ -102,6 +107,8 @@ def own_time(directory):
         "own": rows["own_time"].tottime,
         "cumulative": rows["own_time"].cumtime,
         "wall": run.wall_s,
+        "inside": inside,
+        "around": around,
         "calls": rows["own_time"].ncalls,
         "work": [row for row in pairs if row[1] in ("work", "leaf")],
         "sum": sum(row.tottime for row in rows.values()),
@@ -144,6 +151,74 @@ def threads(directory):
         "names": sorted(profkit.read(path).threads()["name"]),
         "kind": native.tracer(native.load()).kind,
     }
+
+
+def contexts(directory):
+    """Calling contexts, and a block that an `ExitStack` of its function enters."""
+    path = os.path.join(directory, "contexts.prof")
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(profkit.capture(path))
+        work(1000)
+        leaf(1_000_000)
+    run = profkit.read(path)
+    thread = run.whole.processes[0].threads[0]
+    profile, paths = thread.profile, thread.paths
+    name = [profile.strings[i] for i in profile.name.tolist()]
+
+    def chain(row):
+        found = []
+        while row >= 0:
+            found.insert(0, name[paths.function[row]] if paths.function[row] >= 0 else "")
+            row = paths.parent[row]
+        return found
+
+    return {
+        "chains": [chain(row) for row in range(len(paths.parent))],
+        "open": [name[call.function] for call in thread.open_calls],
+        "looked": [thread.pauses, thread.lines, thread.slices],
+        "names": sorted(set(name)),
+    }
+
+
+def elsewhere(directory):
+    """A block in a thread that is not the main one, which is first in the file."""
+    path = os.path.join(directory, "elsewhere.prof")
+
+    def captures():
+        with profkit.capture(path):
+            work(100)
+
+    thread = threading.Thread(target=captures, name="captures")
+    thread.start()
+    thread.join()
+    first = profkit.read(path).whole.processes[0].threads[0]
+    return {"name": first.name, "leaf": calls_of(path)["leaf"]}
+
+
+def again(directory):
+    """Many blocks, beside a thread that calls all the time: nothing is kept of them."""
+    path = os.path.join(directory, "again.prof")
+    stop, kept, calls = threading.Event(), [], []
+
+    def runs():
+        while not stop.is_set():
+            leaf(10)
+
+    thread = threading.Thread(target=runs)
+    thread.start()
+    for _ in range(40):
+        with profkit.capture(path):
+            work(50)
+        rows = profkit.read(path).functions()
+        calls.append(next(row.ncalls for row in rows if row.name == "work"))
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        kept.append([resident, len(os.listdir("/proc/self/fd"))])
+    stop.set()
+    thread.join()
+    with open("/proc/self/maps") as file:
+        maps = file.read()
+    return {"kept": kept, "calls": calls, "mapped": maps.count("profkit-block"), "after": state()}
 
 
 def nested(directory):

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from tracer_target import NEW, by_name, leaf, name_of, only_thread, rss, spin
+from tracer_target import NEW, by_name, copy, leaf, main_entries, map_again, read, read_all, rss, spin
 
 
 def flat(module, rounds):
@@ -37,12 +37,12 @@ def flat(module, rounds):
     collector.enable()
     for _ in range(int(rounds)):
         calls()
-        collector.getstats()
         memory.append(rss())
     collector.disable()
-    n = sum(entry[1] for entry in only_thread(collector)[5])
+    n = sum(entry[1] for entry in main_entries())
     # The parts: making and dropping collectors, and with them tables.
     for i in range(300):
+        map_again(module)
         again = module.Collector()
         again.enable()
         leaf(i)
@@ -53,7 +53,7 @@ def flat(module, rounds):
 
 
 def fork(module):
-    """Fork with a call open, with and without other threads; both sides go on tracing."""
+    """Fork with a call open, with and without other threads; the child begins again."""
     reader, writer = os.pipe()
     stop = threading.Event()
     other = threading.Thread(target=stop.wait)
@@ -70,18 +70,14 @@ def fork(module):
             for i in range(10):
                 leaf(i)
             time.sleep(0.02)
-            collector.disable()
-            alive = [thread for thread in collector.getstats() if not thread[2]]
+            collector.suspend()
+            map_again(module)
             renewed = module.Collector()
             renewed.enable()
             leaf(1)
             renewed.disable()
-            report = {
-                "alive": [[thread[0] == os.getpid(), by_name(thread[5])["leaf"][1]] for thread in alive],
-                "slept": sum(e[7] for thread in alive for e in thread[5] if "sleep" in name_of(e[0])),
-                "renewed": [by_name(thread[5])["leaf"][1] for thread in renewed.getstats()],
-            }
-            os.write(writer, json.dumps(report).encode())
+            found = [by_name(thread[2])["leaf"][1] for thread in read().values()]
+            os.write(writer, json.dumps(found).encode())
             os._exit(0)
         os.waitpid(child, 0)
         leaf(2)
@@ -94,8 +90,7 @@ def fork(module):
     stop.set()
     if NEW:
         other.join()
-    parent = next(thread for thread in collector.getstats() if thread[0] == os.getpid())
-    return {"child": json.loads(os.read(reader, 65536)), "parent": by_name(parent[5])["leaf"][1]}
+    return {"child": json.loads(os.read(reader, 65536)), "parent": by_name(main_entries())["leaf"][1]}
 
 
 def shutdown(module, how):
@@ -150,7 +145,9 @@ def descriptors(module):
             still_open += 1
         except OSError:
             pass
-    entry = by_name(only_thread(collector)[5])["nap_long"]
+    for fd in own:  # the first are in the place of streams of the reader
+        os.close(fd)
+    entry = by_name(main_entries())["nap_long"]
     return {"still_open": still_open, "calls": entry[1], "cumblocked": entry[8]}
 
 
@@ -163,7 +160,6 @@ def deep(module):
     sys.setrecursionlimit(30000)
     collector = module.Collector()
     collector.enable()
-    found = []
 
     def run():
         own = collector
@@ -173,7 +169,6 @@ def deep(module):
         down(20000)
         if not NEW:
             own.disable()
-            found.append(only_thread(own))
 
     before = threading.stack_size(256 << 20)
     thread = threading.Thread(target=run)
@@ -181,9 +176,7 @@ def deep(module):
     thread.join()
     threading.stack_size(before)
     collector.disable()
-    if NEW:
-        found = [t for t in collector.getstats() if t[1] == thread.ident or "down" in by_name(t[5])]
-    entry = by_name(found[0][5])["down"]
+    entry = next(e for e in map(by_name, (t[2] for t in read().values())) if "down" in e)["down"]
     return {"calls": entry[1], "recursive": entry[2], "total": entry[3], "own": entry[4]}
 
 
@@ -201,7 +194,7 @@ def busy_place(module):
     collector.enable()
     leaf(1)
     collector.disable()
-    return {"said": said, "leaf": by_name(only_thread(collector)[5])["leaf"][1]}
+    return {"said": said, "leaf": by_name(main_entries())["leaf"][1]}
 
 
 def displaced(module):
@@ -213,7 +206,7 @@ def displaced(module):
         found = collector.displaced()
         collector.disable()
         return {"seen": [found]}
-    collectors, seen, go_on = {}, [], threading.Event()
+    collectors, natives, seen, go_on = {}, {}, [], threading.Event()
 
     def outer():
         leaf(1)
@@ -224,6 +217,7 @@ def displaced(module):
 
     def run(name):
         collector = collectors[name] = module.Collector()
+        natives[name] = threading.get_native_id()
         collector.enable()
         outer()
         seen.append(collector.displaced())
@@ -241,14 +235,16 @@ def displaced(module):
     run("main")
     while len(seen) < 3:
         time.sleep(0.01)
-    read = {name: only_thread(collector) for name, collector in collectors.items()}
     there = collectors["thread"].displaced()  # from another thread
+    copies = [copy()]
     go_on.set()
     thread.join()
+    threads = {thread[0]: thread for thread in read_all(copies)[0]}
+    found = {name: threads[native] for name, native in natives.items()}
     return {
         "seen": sorted(seen),
         "there": there,
-        "open": [len(thread[6]) for thread in read.values()],
-        "leaf": {name: by_name(thread[5])["leaf"][1] for name, thread in read.items()},
-        "charged": [sum(entry[4] for entry in thread[5]) for thread in read.values()],
+        "open": [len(thread[3]) for thread in found.values()],
+        "leaf": {name: by_name(thread[2])["leaf"][1] for name, thread in found.items()},
+        "charged": [sum(entry[4] for entry in thread[2]) for thread in found.values()],
     }

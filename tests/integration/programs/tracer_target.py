@@ -10,14 +10,25 @@ import _lsprof
 import gc
 import importlib.util
 import json
+import mmap
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 NEW = sys.version_info >= (3, 12)
+
+
+#: Where the tables are; the last file is the present one.
+directory = tempfile.mkdtemp(dir=os.environ.get("PROFKIT_TEST_SHARED"))
+files = []
+
+#: How tables are read: by a Python that has profkit, without what this one is examined with.
+READER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tables_reader.py")
+EXAMINED = ("LD_PRELOAD", "PYTHONMALLOC", "ASAN_OPTIONS", "PYTHONPATH")
 
 
 def load(binary):
@@ -25,6 +36,7 @@ def load(binary):
     spec = importlib.util.spec_from_file_location(name, binary)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    map_tables(module)
     if sys.version_info < (3, 12):
         module.Collector().follow_others(
             True
@@ -32,18 +44,57 @@ def load(binary):
     return module
 
 
+def map_tables(module):
+    """Keep tables in a new file from now on."""
+    files.append(os.path.join(directory, f"{os.getpid()}-{len(files)}.tables"))
+    assert module.map_tables(files[-1], "/nowhere/", -1)
+
+
+def map_again(module):
+    """The same after tables were kept in another one; nothing is traced."""
+    module.let_go(True)
+    map_tables(module)
+
+
+def copy():
+    """What is in the tables at this moment, with the time: for this, no thread gets the GIL."""
+    with open(files[-1], "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+        data, now = memory[:], time.perf_counter()
+    files.insert(0, os.path.join(directory, f"{os.getpid()}-{len(files)}.copy"))
+    with open(files[0], "wb") as file:
+        file.write(data)
+    return files[0], now
+
+
+def read_all(copies):
+    """The threads in each copy, see tables_reader.py; nothing is traced."""
+    env = {name: value for name, value in os.environ.items() if name not in EXAMINED}
+    python = env["PROFKIT_TEST_READER"]
+    done = subprocess.run(
+        [python, READER], input=json.dumps(copies).encode(), stdout=subprocess.PIPE, env=env, check=True
+    )
+    return json.loads(done.stdout.decode())
+
+
+def read():
+    """The threads in the tables, by number."""
+    return {thread[0]: thread for thread in read_all([copy()])[0]}
+
+
+def main_entries():
+    """The functions of the main thread."""
+    return read()[os.getpid()][2]
+
+
 def name_of(code):
+    if isinstance(code, list):
+        return code[2]
     return code if isinstance(code, str) else code.co_name
 
 
 def by_name(entries):
     """Entries by function name; names must not repeat where this is used."""
     return {name_of(entry[0]): entry for entry in entries}
-
-
-def only_thread(collector):
-    (thread,) = collector.getstats()
-    return thread
 
 
 # Parity with cProfile
@@ -70,6 +121,8 @@ def add(into, key, values):
 
 
 def label(code):
+    if isinstance(code, list):
+        return tuple(code)
     if not isinstance(code, str):
         return (code.co_filename, code.co_firstlineno, code.co_name)
     # An object that is made anew has another address.
@@ -100,13 +153,14 @@ def parity_of(module, name):
     program()
     profiler.disable()
     gc.collect()
+    map_again(module)
     collector = module.Collector()
     begun = time.perf_counter()
     collector.enable()
     program()
     collector.disable()
     wall = time.perf_counter() - begun
-    theirs, ours = profiler.getstats(), only_thread(collector)[5]
+    theirs, ours = profiler.getstats(), main_entries()
     different = []
     for their, our in zip(counts(theirs), counts(ours)):
         for key in set(their) | set(our):
@@ -146,7 +200,7 @@ def leaf(x):
 
 
 def run_threads(n, seconds, collector_type=None):
-    """Each thread's native id, wall time inside and around `work` and, where it has one, its collector."""
+    """Each thread's number, and wall time inside and around `work`."""
     found = []
 
     def run(i):
@@ -159,7 +213,7 @@ def run_threads(n, seconds, collector_type=None):
         around = time.perf_counter() - begin
         if collector is not None:
             collector.disable()
-        found.append((threading.get_native_id(), (inside, around), collector))
+        found.append((threading.get_native_id(), (inside, around)))
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
     for thread in threads:
@@ -177,10 +231,8 @@ def threads(module):
     found = run_threads(4, 0.5, module.Collector)
     if NEW:
         collector.disable()
-        tables = {thread[0]: thread[5] for thread in collector.getstats()}
-    else:
-        tables = {native: only_thread(own)[5] for native, _, own in found}
-    ours = [(by_name(tables[native])["work"][3], *walls) for native, walls, _ in found]
+    tables = read()
+    ours = [(by_name(tables[native][2])["work"][3], *walls) for native, walls in found]
     theirs = None
     if NEW:
         profiler = _lsprof.Profiler(subcalls=True, builtins=True)
@@ -188,13 +240,13 @@ def threads(module):
         found = run_threads(4, 0.5)
         profiler.disable()
         entry = by_name(profiler.getstats())["work"]
-        theirs = [entry[3], *(sum(walls[i] for _, walls, _ in found) for i in (0, 1))]
+        theirs = [entry[3], *(sum(walls[i] for _, walls in found) for i in (0, 1))]
     return {"ours": ours, "cprofile": theirs}
 
 
-def detach(module):
+def suspend(module):
     """Stop tracing threads from another while they run, and see that they are traced no longer."""
-    collectors, profiles, calls = [], [], []
+    collectors, profiles = [], []
     stop = []
 
     def run():
@@ -216,32 +268,27 @@ def detach(module):
         time.sleep(0.01)
     time.sleep(0.05)
     following = [shared] if NEW else collectors
-    refused = 0
     for collector in following:
-        try:
-            collector.detach()
-        except NotImplementedError:
-            refused += 1
-
-    def counted():
-        tables = [table for collector in following for table in collector.getstats()]
-        return [entry[1] for table in tables for entry in table[5] if name_of(entry[0]) == "leaf"]
-
-    calls = [counted()]
+        collector.suspend()
+    copies = [copy()]
     time.sleep(0.05)
-    calls.append(counted())
+    copies.append(copy())
     stop.append(True)
     for thread in threads:
         thread.join()
     tool = sys.monitoring.get_tool(sys.monitoring.PROFILER_ID) if NEW else None
     for collector in following:
-        collector.detach() if not refused else None  # a second time does nothing
-    return {"calls": calls, "profiles": profiles, "refused": refused, "tool": tool}
+        collector.suspend()  # a second time does nothing
+    calls = [
+        [entry[1] for thread in threads for entry in thread[2] if name_of(entry[0]) == "leaf"]
+        for threads in read_all(copies)
+    ]
+    return {"calls": calls, "profiles": profiles, "tool": tool}
 
 
 def read_while_running(module):
     """Read a thread's table from another while it runs, again and again."""
-    collectors, seen, begins = [], [], []
+    read, seen, begins = [], [], []
     stop = []
 
     def outer():
@@ -256,7 +303,6 @@ def read_while_running(module):
 
     def run():
         collector = module.Collector()
-        collectors.append(collector)
         if not NEW:
             collector.enable()
         begins.append(time.perf_counter())
@@ -271,22 +317,22 @@ def read_while_running(module):
     thread.start()
     while len(begins) < 3:
         time.sleep(0.01)
-    collector = shared if NEW else collectors[0]
     for _ in range(40):
         before = time.perf_counter()
-        tables = [table for table in collector.getstats() if table[1] == thread.ident]
-        names = [name_of(call[0]) for call in tables[0][6]]
-        outer_call = next(call for call in tables[0][6] if name_of(call[0]) == "outer")
-        booked = by_name(tables[0][5])
-        own = sum(entry[4] for entry in booked.values()) + sum(call[2] for call in tables[0][6])
-        after = time.perf_counter()
-        # What bounds the call of `outer`, and all that its thread did: clocks are read around what they measure.
-        seen.append([outer_call[1], before - begins[2], after - begins[1], own, after - begins[0], names])
+        read.append((before, copy(), time.perf_counter()))
         time.sleep(0.01)
+    native = thread.native_id
     stop.append(True)
     thread.join()
     if NEW:
         shared.disable()
+    for (before, _, after), threads in zip(read, read_all([one[1] for one in read])):
+        (entries, opened) = next(table[2:] for table in threads if table[0] == native)
+        names = [name_of(call[0]) for call in opened]
+        outer_call = next(call for call in opened if name_of(call[0]) == "outer")
+        own = sum(entry[4] for entry in entries) + sum(call[2] for call in opened)
+        # What bounds the call of `outer`, and all that its thread did: clocks are read around what they measure.
+        seen.append([outer_call[1], before - begins[2], after - begins[1], own, after - begins[0], names])
     return {"seen": seen}
 
 
@@ -321,10 +367,10 @@ def short_threads(module, n):
     until_alone()
     if NEW:
         collectors[0].disable()
-    entries = [entry for one in collectors for thread in one.getstats() for entry in thread[5]]
-    calls = sum(entry[1] for entry in entries if name_of(entry[0]) == "body")
     # The thread that reads keeps one open, for its own counters.
-    return calls == int(n) and len(os.listdir("/proc/self/fd")) <= descriptors + 1
+    kept = len(os.listdir("/proc/self/fd")) <= descriptors + 1
+    entries = [entry for thread in read_all([copy()])[0] for entry in thread[2]]
+    return kept and sum(entry[1] for entry in entries if name_of(entry[0]) == "body") == int(n)
 
 
 # Waiting
@@ -375,15 +421,15 @@ def waiting(module, seconds, competitors):
         for process in busy:
             process.kill()
             process.wait()
-    thread = only_thread(collector)
-    entries = by_name(thread[5])
+    _, measured, all_entries, _ = read()[os.getpid()]
+    entries = by_name(all_entries)
     run, wait, wall = run_after - run, wait_after - wait, wall_after - wall
     return {
-        "measured": thread[3],
+        "measured": measured,
         "kernel_wait": wait,
         "kernel_blocked": wall - run - wait,
-        "wait": sum(entry[5] for entry in thread[5]),
-        "blocked": sum(entry[7] for entry in thread[5]),
+        "wait": sum(entry[5] for entry in all_entries),
+        "blocked": sum(entry[7] for entry in all_entries),
         "root": entries["contend"][5:9],
         "computing": sum(entries[name][5] for name in entries if name == "spin" or "sum" in name),
         "slept_blocked": sum(entries[name][7] for name in entries if "sleep" in name),

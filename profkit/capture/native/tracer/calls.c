@@ -33,7 +33,7 @@ void calls_close_all(struct table *table, bool own_thread) {
     table->last = clock_ticks();
     int64_t now = table_time(table, table->last);
     ranges_close_all(table, now);
-    while (table->top > table->stack) {
+    while (table->top > table->stack && !(table->stays_open && table->top->start == table->stays_open)) {
         if (tiers_now() != tiers_wanted()) {
             table->top->function->cut++;
             table->top->function->again++;
@@ -109,16 +109,17 @@ static size_t codes_of(PyObject *frame, PyObject ***found) {
     return n;
 }
 
-void calls_adopt_all(struct table *table, PyObject *frame, size_t skip) {
+void calls_adopt_all(struct table *table, PyObject *frame, struct adopted which) {
     PyObject *type, *value, *traceback, **codes;
     PyErr_Fetch(&type, &value, &traceback);
     size_t n = codes_of(frame, &codes);
     int64_t now = clock_ticks();
     for (size_t i = n; i-- > 0;) {
-        if (i >= skip)
+        if (i >= which.skip && i - which.skip < which.most)
             adopt(table, codes[i], now);
         Py_DECREF(codes[i]);
     }
+    table->stays_open = which.most < SIZE_MAX ? table_time(table, now) : 0;
     table->last = now;
     free(codes);
     PyErr_Restore(type, value, traceback);

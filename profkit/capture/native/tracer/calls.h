@@ -17,15 +17,22 @@
 /* Close calls that ended unseen, e.g. left behind by a greenlet, if an outer call of `key` is open. */
 void calls_resynchronise(struct table *table, const void *key);
 
-/* Close all open calls of a thread whose tracing ends. */
+/* Close the open calls of a thread whose tracing ends, but for adopted ones that stay open. */
 void calls_close_all(struct table *table, bool own_thread);
 
 /* The same for a thread that was not traced since its last event: later time belongs to no call. */
 void calls_abandon_all(struct table *table);
 
-/* Record the calls in progress of a frame (or NULL) and its callers, except the `skip` innermost, as if they began
- * now, in a table without open calls. Runs no Python code, so the thread stays where it is. */
-void calls_adopt_all(struct table *table, PyObject *frame, size_t skip);
+/* Which calls in progress are recorded: not the `skip` innermost, and of the others the `most` innermost, all for
+ * SIZE_MAX. With such a limit, they stay open when tracing ends. */
+struct adopted {
+    size_t skip, most;
+};
+static const struct adopted all_of_them = {0, SIZE_MAX};
+
+/* Record calls in progress of a frame (or NULL) and its callers as if they began now, in a table without open calls.
+ * Runs no Python code, so the thread stays where it is. */
+void calls_adopt_all(struct table *table, PyObject *frame, struct adopted which);
 
 /* Do what is due: call the agent, or check the budget. Return as agent_remind(). */
 int calls_due(struct table *table);

@@ -7,8 +7,8 @@
 #include "clock.h"
 #include "fold.h"
 #include "hook.h"
+#include "labels.h"
 #include "ranges.h"
-#include "snapshot.h"
 #include "store.h"
 #include "warmup.h"
 
@@ -114,7 +114,8 @@ static PyObject *collector_new(PyTypeObject *type, PyObject *arguments, PyObject
 static void collector_dealloc(PyObject *self) {
     struct collector *collector = (struct collector *)self;
     PyTypeObject *type = Py_TYPE(self);
-    for (size_t i = 0; i < collector->n_tables; i++) {
+    bool gone = collector->mapped && collector->generation != kernel_generation; /* with their file */
+    for (size_t i = 0; i < collector->n_tables && !gone; i++) {
         if (!collector->mapped)
             table_clear(collector->tables[i]);
         table_release(collector->tables[i]);
@@ -150,10 +151,6 @@ static PyObject *collector_disable(PyObject *self, PyObject *Py_UNUSED(nothing))
     return stop((struct collector *)self, hook_disable);
 }
 
-static PyObject *collector_detach(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    return stop((struct collector *)self, hook_detach);
-}
-
 static void forget_warmup(struct collector *collector) {
     pid_t own = kernel_thread_id();
     for (size_t i = 0; i < collector->n_tables; i++) {
@@ -177,11 +174,12 @@ static PyObject *collector_remember(PyObject *self, PyObject *Py_UNUSED(nothing)
 static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
     struct collector *collector = (struct collector *)self;
     PyObject *threads, *ident, *native, *function = PySys_GetObject("_current_frames"); /* borrowed */
-    Py_ssize_t place = 0, skip;
+    Py_ssize_t place = 0, skip, most;
     int fresh;
     long adopted = 0;
-    if (!PyArg_ParseTuple(arguments, "O!np", &PyDict_Type, &threads, &skip, &fresh))
+    if (!PyArg_ParseTuple(arguments, "O!nnp", &PyDict_Type, &threads, &skip, &most, &fresh))
         return NULL;
+    struct adopted which = {(size_t)skip, most < 0 ? SIZE_MAX : (size_t)most};
     /* No Python code runs from here on: a thread that made a call now would look traced already. */
 #ifdef PROFKIT_ABI3
     if (!collector->enabled) {
@@ -199,7 +197,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
     while (PyDict_Next(threads, &place, &ident, &native)) {
         PyObject *frame = PyDict_GetItem(frames, ident); /* borrowed */
         if (frame)
-            adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, (size_t)skip);
+            adopted += hook_adopt(collector, PyLong_AsUnsignedLong(ident), (pid_t)PyLong_AsLong(native), frame, which);
     }
     Py_DECREF(frames);
     for (size_t i = 0; i < collector->n_tables; i++)
@@ -232,10 +230,18 @@ static PyObject *collector_ended(PyObject *self, PyObject *Py_UNUSED(nothing)) {
     return PyBool_FromLong(collector->n_tables && table_ended(collector->tables[0]));
 }
 
-static PyObject *collector_getstats(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    struct collector *collector = (struct collector *)self;
-    hook_look(collector);
-    return snapshot_of(collector->tables, collector->n_tables);
+static PyObject *collector_own_time(PyObject *self, PyObject *what) {
+    const struct collector *collector = (struct collector *)self;
+    const void *key = PyCFunction_Check(what) ? ((struct c_function *)what)->definition : (const void *)what;
+    const struct table *table = collector->n_tables ? collector->tables[0] : NULL;
+    const struct function *called = table ? table_function(table, key) : NULL;
+    int64_t calls = 0, own = 0;
+    for (const struct function *caller = called ? table->base : NULL; caller; caller = caller->next)
+        for (const struct edge *edge = caller->first_callee; edge; edge = edge->next) {
+            calls += edge->callee == called ? edge->calls : 0;
+            own += edge->callee == called ? edge->own : 0;
+        }
+    return PyFloat_FromDouble(calls ? (double)own * clock_seconds_per_tick() / (double)calls : 0.0);
 }
 
 static PyMethodDef methods[] = {
@@ -244,13 +250,12 @@ static PyMethodDef methods[] = {
      "Raises ValueError if another profiler has the place that there is (from 3.12 on)."},
     {"disable", collector_disable, METH_NOARGS,
      "disable()\n--\n\nStop tracing, after closing the calls that are open at this moment."},
-    {"detach", collector_detach, METH_NOARGS,
-     "detach()\n--\n\nStop tracing, from any thread; calls that are open stay open."},
     {"adopt", collector_adopt, METH_VARARGS,
-     "adopt(threads, skip, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in progress in\n"
-     "them, as if they began now; those that are traced already go on. The skip innermost of the calling thread are not\n"
-     "the target's. With fresh, what was traced since remember() is forgotten. From Python 3.12 on it enables the\n"
-     "collector, as enable() does; before, the collector is one thread's. Returns how many threads are traced now."},
+     "adopt(threads, skip, most, fresh)\n--\n\nTrace threads, a dict of ident to native id, with the calls that are in\n"
+     "progress in them, as if they began now; those that are traced already go on. The skip innermost of the calling\n"
+     "thread are not the target's. Unless most is -1, only so many of its others are recorded, and stay open at the end.\n"
+     "With fresh, what was traced since remember() is forgotten. From Python 3.12 on it enables the collector, as enable()\n"
+     "does; before, the collector is one thread's. Returns how many threads are traced now."},
     {"remember", collector_remember, METH_NOARGS,
      "remember()\n--\n\nA warm-up begins: what is traced until adopt() is forgotten then. Nothing is being traced."},
     {"suspend", collector_suspend, METH_NOARGS,
@@ -266,16 +271,9 @@ static PyMethodDef methods[] = {
      "since."},
     {"ended", collector_ended, METH_NOARGS,
      "ended()\n--\n\nWhether the thread that enabled it first has ended."},
-    {"getstats", collector_getstats, METH_NOARGS,
-     "getstats()\n--\n\nReturn what was traced so far, from any thread, while tracing goes on.\n\n"
-     "A list with one tuple a thread, all of one instant: (native id, ident, ended, measured, lost, entries,\n"
-     "open calls, contexts). `measured` says whether the kernel could be asked for waiting, `lost` counts events for\n"
-     "which there was no memory. An entry is (code, calls, recursive calls, total, own, wait, cumulative wait,\n"
-     "blocked, cumulative blocked, callees) with callees None or a list of tuples alike, without callees; code\n"
-     "is a code object, or a str for a C function. An open call, outermost first, is (code, total, own, wait,\n"
-     "cumulative wait, blocked, cumulative blocked): what would be added to its entry if it returned now.\n"
-     "A context is (place of the context around it or -1, domain, name, opener or None, ranges, rows) with a row\n"
-     "(code, calls, own, wait, blocked) for each function that ran while these NVTX ranges were open."},
+    {"own_time", collector_own_time, METH_O,
+     "own_time(what)\n--\n\nReturn the seconds of its own that a call of a code object or C function took in the thread that\n"
+     "enabled it first; 0.0 without calls."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -38,6 +38,11 @@ void tables_keep(struct table *table) {
 
 void tables_forget(void) { n_kept = 0; }
 
+void tables_leave(void) {
+    for (size_t i = 0; i < n_kept; i++)
+        table_leave(kept[i]);
+}
+
 void tables_each_running(void (*function)(struct table *table, void *about), void *about) {
     for (size_t i = 0; i < n_kept; i++)
         if (!table_ended(kept[i]))

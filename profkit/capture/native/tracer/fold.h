@@ -26,4 +26,7 @@ struct table *tables_last(pid_t native, unsigned long ident);
 /* In a forked child, forget the parent's tables. */
 void tables_forget(void);
 
+/* Leave all tables as they are in the file, before store_close(). */
+void tables_leave(void);
+
 #endif

@@ -3,6 +3,7 @@
 #ifndef PROFKIT_HOOK_H
 #define PROFKIT_HOOK_H
 
+#include "calls.h"
 #include "collector.h"
 
 /* Prepare, once per process; -1 with an exception on failure. */
@@ -44,12 +45,9 @@ bool hook_count(bool on);
 
 void hook_count_over(void);
 
-/* Stop receiving events, from any thread, and leave other threads' open calls as they are. */
-int hook_detach(struct collector *collector);
-
-/* Trace a thread without open calls, from any thread, with the calls in progress from `frame`, its innermost; the
- * calling thread's `skip` innermost frames are the agent's. Do nothing if another profiler has the thread. */
-bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip);
+/* Trace a thread without open calls, from any thread, with calls in progress from `frame`, its innermost: of the calling
+ * thread those that `which` says, of others all. Do nothing if another profiler has the thread. */
+bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, struct adopted which);
 
 /* Close open calls and stop receiving events of all threads, from any thread. */
 int hook_suspend(struct collector *collector);

@@ -338,11 +338,7 @@ void hook_follow_others(struct collector *collector, bool on) {
     (void)on;
 }
 
-int hook_detach(struct collector *collector) {
-    return still_subscribed(collector) ? unsubscribe(&profiler) : 0;
-}
-
-bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
+bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, struct adopted which) {
     struct table *table = collector->enabled ? collector_table_for(collector, native, ident) : NULL;
     bool own = native == kernel_thread_id();
     if (table && own)
@@ -350,7 +346,7 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     if (!table || table->top > table->stack)
         return table != NULL;
     waiting_start(table, own);
-    calls_adopt_all(table, frame, own ? skip : 0);
+    calls_adopt_all(table, frame, own ? which : all_of_them);
     return true;
 }
 

@@ -12,8 +12,6 @@ int hook_enable(struct collector *Py_UNUSED(collector)) {
 
 int hook_disable(struct collector *Py_UNUSED(collector)) { return 0; }
 
-int hook_detach(struct collector *Py_UNUSED(collector)) { return 0; }
-
 int hook_suspend(struct collector *Py_UNUSED(collector)) { return 0; }
 
 void hook_look(struct collector *Py_UNUSED(collector)) {}
@@ -21,7 +19,7 @@ void hook_look(struct collector *Py_UNUSED(collector)) {}
 void hook_follow_others(struct collector *Py_UNUSED(collector), bool Py_UNUSED(on)) {}
 
 bool hook_adopt(struct collector *Py_UNUSED(collector), unsigned long Py_UNUSED(ident), pid_t Py_UNUSED(native),
-                PyObject *Py_UNUSED(frame), size_t Py_UNUSED(skip)) {
+                PyObject *Py_UNUSED(frame), struct adopted Py_UNUSED(which)) {
     return false;
 }
 

@@ -280,7 +280,7 @@ static int set_profile(PyThreadState *thread, Py_tracefunc function, PyObject *o
 #endif
 }
 
-int hook_detach(struct collector *collector) {
+static int detach(struct collector *collector) {
     PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
     for (; thread; thread = PyThreadState_Next(thread))
         if (thread->c_profileobj == (PyObject *)collector && set_profile(thread, NULL, NULL) < 0)
@@ -306,7 +306,7 @@ static bool has_frame(PyThreadState *thread) {
 #endif
 }
 
-bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, size_t skip) {
+bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, struct adopted which) {
     PyThreadState *thread = PyInterpreterState_ThreadHead(PyThreadState_Get()->interp);
     /* A new thread's state has the creating thread's ident, and no frame. */
     while (thread && !(thread->thread_id == ident && has_frame(thread)))
@@ -321,7 +321,7 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
     collector->displaced = false;
     collector->thread_state = thread->id;
     waiting_start(table, own);
-    calls_adopt_all(table, frame, own ? skip : 0);
+    calls_adopt_all(table, frame, own ? which : all_of_them);
     if (own)
         kernel_last_table = table;
     return set_profile(thread, own ? on_event : on_first_event, (PyObject *)collector) == 0;
@@ -329,7 +329,7 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
 
 int hook_suspend(struct collector *collector) {
     hook_look(collector);
-    if (hook_detach(collector) < 0)
+    if (detach(collector) < 0)
         return -1;
     for (size_t i = 0; i < collector->n_tables && !collector->displaced; i++) {
         struct table *table = collector->tables[i];

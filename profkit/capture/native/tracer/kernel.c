@@ -77,12 +77,12 @@ static void thread_ends(void *value) {
     if (thread->next)
         thread->next->place = thread->place;
     close_files(thread);
-    pthread_mutex_unlock(&threads_lock);
     for (struct table *table = thread->tables, *next; table; table = next) {
         next = table->next_of_thread;
         atomic_store(&table->ended, true);
         table_release(table);
     }
+    pthread_mutex_unlock(&threads_lock);
     free(thread);
 }
 
@@ -93,13 +93,32 @@ static void forget_tables(void) {
     tables_forget();
 }
 
-void kernel_let_go(void) {
-    forget_tables();
+/* The table and those behind it without those in a file. */
+static struct table *in_memory(struct table *table) {
+    struct table *first = NULL, **last = &first;
+    for (; table; table = table->next_of_thread)
+        if (!table->mapped) {
+            *last = table;
+            last = &table->next_of_thread;
+        }
+    *last = NULL;
+    return first;
+}
+
+void kernel_let_go(bool idle) {
     kernel_last_table = NULL; /* other threads' are recognised by their owner */
     pthread_mutex_lock(&threads_lock);
-    for (struct os_thread *thread = all_threads; thread; thread = thread->next)
+    for (struct os_thread *thread = all_threads; thread; thread = thread->next) {
         close_files(thread);
+        if (idle)
+            thread->tables = in_memory(thread->tables);
+    }
     pthread_mutex_unlock(&threads_lock);
+    if (idle) {
+        tables_leave();
+        store_close();
+    }
+    forget_tables();
 }
 
 /* Runs in a forked child's only thread. The descriptor and the tables in a file are the parent's. */

@@ -70,8 +70,8 @@ void kernel_close_memory(void);
 /* Have `table` marked as ended at the calling thread's end; false without memory. */
 bool kernel_follow(struct table *table);
 
-/* Let go of the tables' file and all descriptors for good, with the GIL. The memory stays, since threads refer to
- * it. */
-void kernel_let_go(void);
+/* Let go of the tables' file and all descriptors, with the GIL. If no thread is in an event (`idle`), memory is freed
+ * too; else it stays, since they refer to it. */
+void kernel_let_go(bool idle);
 
 #endif

@@ -13,7 +13,7 @@
 #define AT(type, field, offset) _Static_assert(offsetof(struct type, field) == offset, #type "." #field)
 
 AT(store_header, table_bytes, 16);
-AT(store_header, pid, 40);
+AT(store_header, thread, 40);
 AT(store_header, clock_turn, 48);
 AT(store_header, began_ticks, 56);
 AT(store_header, latest_ticks, 72);

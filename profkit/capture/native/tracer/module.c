@@ -188,9 +188,12 @@ static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {
     return PyBool_FromLong(block != NULL);
 }
 
-static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
+static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *idle) {
+    int truth = PyObject_IsTrue(idle);
+    if (truth < 0)
+        return NULL;
     agent_serve(NULL, 0.0);
-    kernel_let_go();
+    kernel_let_go(truth);
     Py_RETURN_NONE;
 }
 
@@ -225,9 +228,9 @@ static PyMethodDef functions[] = {
     {"usage", usage, METH_NOARGS,
      "usage()\n--\n\nReturn what getrusage(2) says of this process: CPU seconds, voluntary and involuntary switches, the\n"
      "largest resident memory in KiB, and page faults without input; the module resource need not be loaded for it."},
-    {"let_go", let_go, METH_NOARGS,
-     "let_go()\n--\n\nThe process goes on without the tracer, which is off: let go of the file of map_tables(), of the\n"
-     "functions of serve(), and close all descriptors."},
+    {"let_go", let_go, METH_O,
+     "let_go(idle)\n--\n\nThe process goes on without the tracer, which is off: let go of the file of map_tables(), of the\n"
+     "functions of serve(), and close all descriptors; of memory only if idle: no thread calls a function of serve()."},
     {"take_out", take_out, METH_VARARGS,
      "take_out(python_outside, python_inside, c_outside, c_inside, site)\n--\n\n"
      "Take out of all times what events cost, in seconds: of functions in Python and in C those of a call, outside it and\n"

@@ -8,8 +8,6 @@ bool paths_start(struct table *table) {
     struct path *base = table_take(table, sizeof *base);
     if (!base)
         return false;
-    /* Tables in ordinary memory are read by a snapshot, which has no paths. */
-    base->takes_all = !table->mapped;
     /* An entry that readers skip, which keeps the block of entries contiguous. */
     atomic_store_explicit(&base->kind, ENTRY_PATH, memory_order_release);
     table->top->path = base;

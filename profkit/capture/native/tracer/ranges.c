@@ -58,8 +58,6 @@ struct edge *ranges_row(struct table *table, struct function *function) {
         else
             context->first_row = row;
         context->last_row = row;
-        context->n_rows++;
-        table->ranges->n_rows++;
     }
     function->context = context;
     function->row = row;

@@ -30,7 +30,6 @@ struct context {
     struct function *opener;        /* the table's base if no function opened it */
     struct slots rows;              /* by function: `calls`, `own`, `wait`, `blocked` in this context */
     struct edge *first_row, *last_row;
-    size_t n_rows;
 };
 
 struct open_range {
@@ -40,7 +39,7 @@ struct open_range {
 
 struct ranges {
     struct context *first, *last, *first_root;
-    size_t n_contexts, n_rows;
+    size_t n_contexts;
     size_t n_open;
     size_t deeper; /* open ranges beyond the last */
     struct open_range open[MOST_OPEN_RANGES];

@@ -14,6 +14,7 @@
 
 #include "../nvtx/reserve.h"
 #include "clock.h"
+#include "kernel.h"
 #include "layout.h"
 
 /* Sizes of extents: the first suffices for a small process; they double. */
@@ -43,7 +44,7 @@ static struct mapped {
     struct mapped *next;
     void *memory;
     size_t bytes;
-} *all_mapped; /* if on_network */
+} *all_mapped;
 static struct block *given_back[LARGEST_BLOCK + 1]; /* linked by the first word of their content */
 
 /* Whether a descriptor is our file's: by now a path may lead elsewhere, and a number belong to another file. */
@@ -68,7 +69,7 @@ static void *map_at_end(int fd, size_t bytes) {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)file_end);
     if (memory == MAP_FAILED)
         return NULL;
-    struct mapped *mapped = on_network ? malloc(sizeof *mapped) : NULL;
+    struct mapped *mapped = malloc(sizeof *mapped);
     if (mapped) {
         *mapped = (struct mapped){all_mapped, memory, bytes};
         all_mapped = mapped;
@@ -77,7 +78,7 @@ static void *map_at_end(int fd, size_t bytes) {
 }
 
 void store_sync(void) {
-    for (const struct mapped *mapped = all_mapped; mapped; mapped = mapped->next)
+    for (const struct mapped *mapped = on_network ? all_mapped : NULL; mapped; mapped = mapped->next)
         msync(mapped->memory, mapped->bytes, MS_SYNC);
 }
 
@@ -138,7 +139,7 @@ bool store_open(const char *path, int descriptor, const char *prefix) {
     store_header->version = STORE_VERSION;
     store_header->header_bytes = STORE_HEADER_BYTES;
     layout_describe(store_header);
-    store_header->pid = (uint32_t)getpid();
+    store_header->thread = (uint32_t)kernel_thread_id();
     store_header->clock_is_counter = clock_is_counter;
     clock_describe(&store_header->began_ticks, &store_header->began_ns, &store_header->first_ns_per_tick);
     memcpy(store_header->magic, STORE_MAGIC, sizeof store_header->magic);
@@ -154,6 +155,16 @@ void store_forget(void) {
     all_mapped = NULL;
     extent_next = extent_end = NULL;
     memset(given_back, 0, sizeof given_back);
+}
+
+void store_close(void) {
+    for (struct mapped *mapped = all_mapped, *next; mapped; mapped = next) {
+        next = mapped->next;
+        mmap(mapped->memory, mapped->bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+        free(mapped);
+    }
+    all_mapped = NULL;
 }
 
 bool store_is_own(const char *file, size_t bytes) {

@@ -30,7 +30,7 @@ struct store_header {
     char magic[8]; /* stored last */
     uint32_t version, header_bytes;
     uint32_t table_bytes, call_bytes, function_bytes, edge_bytes, context_bytes, path_bytes;
-    uint32_t pid;
+    uint32_t thread; /* that opened the file: readers put it first */
     uint32_t clock_is_counter;
     _Atomic uint32_t clock_turn; /* odd while the next two pairs are being stored */
     int64_t began_ticks, began_ns;
@@ -66,6 +66,10 @@ void store_sync(void);
 
 /* In a forked child, leave the file and its tables to the parent. */
 void store_forget(void);
+
+/* Let go of the file, before store_forget(). Its addresses stay readable and writable, all zero, as pointers into it
+ * may be left in threads. */
+void store_close(void);
 
 bool store_is_own(const char *file, size_t bytes);
 

@@ -173,23 +173,28 @@ void table_publish(struct table *table) { store_publish(store_block_of(table), B
 
 void table_retain(struct table *table) { atomic_fetch_add(&table->references, 1); }
 
-static void free_memory(struct table *table) {
+/* What is in the store remains if it `stays`. */
+static void free_memory(struct table *table, bool stays) {
     for (struct function *function = table->base; function; function = function->next)
         free(function->callees.slots);
     ranges_free(table);
     paths_free(table);
     free(table->functions.slots);
-    store_give(table->stack);
+    if (!stays)
+        store_give(table->stack);
     for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {
         next = chunk->next;
-        store_give(chunk->entries);
+        if (!stays)
+            store_give(chunk->entries);
         free(chunk);
     }
+    table->arena = NULL;
+    if (stays)
+        return;
     table->base = table->last_function = NULL;
     table->first_seen = NULL;
     table->functions = (struct slots){0};
     table->stack = table->top = table->limit = NULL;
-    table->arena = NULL;
 }
 
 void table_release(struct table *table) {
@@ -197,13 +202,13 @@ void table_release(struct table *table) {
         return; /* the parent's, in the parent's file */
     if (atomic_fetch_sub(&table->references, 1) == 1) {
         store_publish(store_block_of(table), BLOCK_FREE);
-        free_memory(table);
+        free_memory(table, false);
         pthread_mutex_destroy(&table->lock);
         store_give(table);
     }
 }
 
-void table_clear(struct table *table) {
+static void forget(struct table *table, bool stays) {
     /* No event reaches the table now. A lock left behind by a fork is never released, and nobody needs it. */
     bool locked = pthread_mutex_trylock(&table->lock) == 0;
     if (!locked && table->generation == kernel_generation)
@@ -217,8 +222,12 @@ void table_clear(struct table *table) {
         if (name)
             names_release(name);
     }
-    free_memory(table);
+    free_memory(table, stays);
 }
+
+void table_clear(struct table *table) { forget(table, false); }
+
+void table_leave(struct table *table) { forget(table, true); }
 
 static struct edge *edge_to(const struct function *caller, const struct name *name) {
     struct edge *edge = caller->first_callee;
@@ -246,7 +255,6 @@ static struct edge *add_edge(struct table *table, struct function *caller, struc
     else
         caller->first_callee = edge;
     caller->last_callee = edge;
-    table->n_edges++;
     return edge;
 }
 

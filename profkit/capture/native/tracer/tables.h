@@ -132,11 +132,12 @@ struct table {
     int64_t fine_until; /* ticks */
     int64_t taken_before, wait_before; /* at the last tiers_look() */
     unsigned long long owner; /* serial number of the collector */
+    int64_t stays_open; /* start of the calls that are left open when tracing ends; 0 for none */
     struct function *base, *last_function;
     struct edge *first_seen; /* in this burst */
     struct slice *slices; /* the newest; see slices.h */
     struct slots functions; /* by name: some edge to the function */
-    uint32_t n_functions, n_edges; /* n_functions excludes the base, n_edges includes its edges */
+    uint32_t n_functions; /* without the base */
     struct chunk *arena;
     struct paths paths;
     struct ranges *ranges;   /* NULL before the first */
@@ -163,6 +164,9 @@ void table_release(struct table *table);
 
 /* Forget everything and release the names, with the GIL. */
 void table_clear(struct table *table);
+
+/* The same before store_close(), which leaves the table as it is in the file. */
+void table_leave(struct table *table);
 
 /* The owner of tables that no collector made. */
 #define TABLE_OF_SAMPLES UINT64_MAX

@@ -111,18 +111,3 @@ void waiting_settle(struct table *table, bool own_thread) {
     charge(table, table->top, between(0, table->uncharged_wait, INT64_MAX),
            between(0, table->uncharged_blocked, INT64_MAX));
 }
-
-void waiting_pending(const struct table *table, bool own_thread, int64_t now, int64_t *wait, int64_t *blocked) {
-    struct reading reading;
-    *wait = *blocked = 0;
-    if (!table->read_before || now - table->last <= table->long_gap)
-        return;
-    if (!(own_thread ? kernel_read_own(&reading) : kernel_read_other(table->native, &reading)))
-        return;
-    *wait = table->uncharged_wait;
-    *blocked = table->uncharged_blocked;
-    accumulate(table, &reading, wait, blocked);
-    int64_t most = clock_ns_in(now - table->last);
-    *wait = between(0, *wait, most);
-    *blocked = between(0, *blocked, most - *wait);
-}

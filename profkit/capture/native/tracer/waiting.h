@@ -34,7 +34,4 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now);
 /* Charge everything to the innermost open call before it is closed from outside. */
 void waiting_settle(struct table *table, bool own_thread);
 
-/* Return what the innermost open call would be charged if it ended now. */
-void waiting_pending(const struct table *table, bool own_thread, int64_t now, int64_t *wait, int64_t *blocked);
-
 #endif
