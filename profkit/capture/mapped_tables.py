@@ -35,38 +35,45 @@ _MOST_BYTES = 2**32
 _READINGS = 8
 
 
-class _Layout:
-    """The fields of a structure: the name and `struct` format of each, in order."""
+@functools.cache
+def _layout(fields: str, size: int) -> np.dtype[Any]:
+    """Return a structure of `size` bytes; of each field that is read: its name, offset and format."""
+    names, offsets, formats = zip(*(field.split(":") for field in fields.split()), strict=True)
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [f"<{f}" for f in formats],
+            "offsets": [*map(int, offsets)],
+            "itemsize": size,
+        }
+    )
 
-    def __init__(self, fields: str) -> None:
-        named = [field.partition(":") for field in fields.split()]
-        self._names = [name for name, _, _ in named]
-        self._struct = struct.Struct("<" + "".join(kind for _, _, kind in named))
-        self.size = self._struct.size
 
-    def read(self, data: bytes, at: int = 0) -> SimpleNamespace:
-        return SimpleNamespace(**dict(zip(self._names, self._struct.unpack_from(data, at), strict=True)))
-
-
-_HEADER = _Layout(
-    "magic:8s version:I header_bytes:I table_bytes:I call_bytes:I function_bytes:I edge_bytes:I context_bytes:I "
-    "path_bytes:I thread:I counter:I turn:I4x began_ticks:q began_ns:q ticks:q ns:q rate:d epoch:Q missed:Q"
+_HEADER = _layout(
+    "magic:0:S8 version:8:u4 header_bytes:12:u4 table_bytes:16:u4 call_bytes:20:u4 function_bytes:24:u4 "
+    "edge_bytes:28:u4 context_bytes:32:u4 path_bytes:36:u4 thread:40:u4 counter:44:u4 turn:48:u4 "
+    "began_ticks:56:i8 began_ns:64:i8 ticks:72:i8 ns:80:i8 rate:88:f8 epoch:96:u8 missed:104:u8 "
+    "n_tiers:112:i8 sampled_ns:248:i8 bursts:264:i8 burst_ns:272:i8 effect_ns:288:f8 least_ns:296:f8 "
+    "most_ns:304:f8 slowed_ns:312:f8 counted:320:i8",
+    328,
 )
-#: `struct tier_store`, and the number of changes of the tier that it holds.
-_TIERS, _MOST_TIERS = struct.Struct("<q16q5q4dq"), 8
+#: Begins of tiers, and which they are, in turn.
+_TIERS, _TIERS_AT, _MOST_TIERS = struct.Struct("<16q"), 120, 8
 #: Head of a thread's table. Times are ticks; `read_*`, waiting and blocking are ns. Times of calls and ranges
 #: (`charged_until`) exclude the tracer's own ticks by then, in all `taken`.
-_TABLE = _Layout(
-    "number:I4x top:Q stack:Q last:q wait:q blocked:q context:Q charged_until:q read_at:q read_run:q read_wait:q "
-    "uncharged_wait:q uncharged_blocked:q long_gap:q taken:q lost:q born:Q folded:Q native:i n_folded:I "
-    "read_before:? unmeasured:? ended:? name:60s"
+_TABLE = _layout(
+    "number:0:u4 top:8:u8 stack:16:u8 last:24:i8 wait:32:i8 blocked:40:i8 context:48:u8 charged_until:56:i8 "
+    "read_at:64:i8 read_run:72:i8 read_wait:80:i8 uncharged_wait:88:i8 uncharged_blocked:96:i8 long_gap:104:i8 "
+    "taken:112:i8 lost:120:i8 born:128:u8 folded:136:u8 native:144:i4 n_folded:148:u4 read_before:152:? "
+    "unmeasured:153:? ended:154:? name:155:S60",
+    216,
 )
 _EXTENT = struct.Struct("<QQ")
 _BLOCK = struct.Struct("<3I4x")
 _NAME = struct.Struct("<6I")
 
 _BLOCK_TABLE, _BLOCK_ENTRIES, _BLOCK_STACK, _BLOCK_NAMES, _BLOCK_RECORD = range(1, 6)
-_NAME_FILE, _NAME_FUNCTION = _NAME_KINDS = 1, 2
+_NAME_FILE, _ = _NAME_KINDS = 1, 2
 _IS_OWN = 1
 #: Flag of a function: not all of its calls were counted one by one.
 _IS_UNCOUNTED = 2
@@ -101,7 +108,7 @@ _SCATTER_COLUMNS = frozenset(("seen_squares", "squares"))
 #: Bytes of an entry that holds a `struct pause`, `struct line` or `struct slice`.
 _PAUSE_STRIDE = 48
 #: Least bytes of structures; the tracer's hold more than is read.
-_LEAST = {"table": _TABLE.size, "call": 48, "function": 96, "edge": 144, "context": 32, "path": 48}
+_LEAST = {"table": _TABLE.itemsize, "call": 48, "function": 96, "edge": 144, "context": 32, "path": 48}
 _MOST_STRUCTURE = 4096
 
 #: Most bytes of names in a block.
@@ -219,27 +226,13 @@ class MappedTables:
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
         self.growing = growing
-        if len(data) < _HEADER_BYTES:
-            raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
-        header = _HEADER.read(data)
-        if header.magic != MAGIC:
-            raise MemberError("not written by profkit")
-        if header.version != _VERSION:
-            raise MemberError(
-                f"made by another version of profkit, in format {header.version} where this one reads {_VERSION}"
-            )
+        header = _header(data)
         sizes = {name: getattr(header, f"{name}_bytes") for name in _LEAST}
-        if header.header_bytes != _HEADER_BYTES or any(
-            not _LEAST[name] <= size <= _MOST_STRUCTURE or size % 8 for name, size in sizes.items()
-        ):
-            raise MemberError("damaged: it has structures of impossible sizes")
         self._table_bytes = sizes["table"]
-        self.call = _entry_type(_CALL, sizes["call"])
+        self.call = _layout(_CALL, sizes["call"])
         named = {_FUNCTION: "function", _EDGE: "edge", _CONTEXT: "context", _ROW: "edge", _PATH: "path"}
         self._types = {
-            kind: _entry_type(
-                fields, (sizes[named[kind]] + 15) // 16 * 16 if kind in named else _PAUSE_STRIDE
-            )
+            kind: _layout(fields, (sizes[named[kind]] + 15) // 16 * 16 if kind in named else _PAUSE_STRIDE)
             for kind, fields in _ENTRIES.items()
         }
         #: By kind: size in units of 16 bytes; an unknown kind leads beyond the file.
@@ -250,13 +243,13 @@ class MappedTables:
         self.first: int = header.thread
         self._clock = _clock(header)
         self._epoch = header.epoch
-        self.tiers, self.effect, self.bursts = _read_tiers(data)
+        self.tiers, self.effect, self.bursts = _tiers(header, data)
         self._data = data
         self._words: Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)
-        extents: list[tuple[int, int, int]] = []  # address, bytes, file offset
+        extents = [(0, 0, 0)]  # address, bytes, file offset
         blocks = list(_blocks(lambda at, count: data[at : at + count], len(data), extents))
-        self._extents = np.array(sorted(extents), np.uint64).reshape(-1, 3).T
+        self._extents = np.array(sorted(extents), np.uint64).T
         #: By code: whether its calls are estimated where the process was sampled.
         self.uncounted: Bools
         self.codes, self.own, self.code_of = self._read_names([b for b in blocks if b.kind == _BLOCK_NAMES])
@@ -302,10 +295,11 @@ class MappedTables:
         wanted = addresses.astype(np.uint64)
         begins, sizes, places = self._extents
         index = np.searchsorted(begins, wanted, "right").astype(np.int64) - 1
-        if not len(begins):
-            return index
-        inside = (index >= 0) & (wanted - begins[index] < sizes[index])
-        return np.where(inside, (places[index] + wanted - begins[index]).astype(np.int64), -1)
+        return np.where(
+            wanted - begins[index] < sizes[index],
+            (places[index] + wanted - begins[index]).astype(np.int64),
+            -1,
+        )
 
     def _read_names(self, blocks: list[_Block]) -> tuple[Codes, Bools, dict[int, int]]:
         data = self._data
@@ -346,12 +340,11 @@ class MappedTables:
         for block in blocks:
             if block.size < self._table_bytes:
                 raise MemberError("damaged: it has a table of an impossible size")
-            thread = _TABLE.read(self._data, block.at)
+            thread = _record(_TABLE, self._data, block.at)
             times = thread.last, thread.charged_until, thread.taken
             if not all(0 <= time < _MOST_TICKS for time in times):
                 raise MemberError("damaged: a thread has a time that cannot be")
-            counts = thread.born <= self._epoch and not 0 < thread.folded <= self._epoch
-            if counts:
+            if thread.born <= self._epoch and not 0 < thread.folded <= self._epoch:
                 found.append(thread)
         if len(found) > _MOST_THREADS:
             raise MemberError(f"damaged: it has more than {_MOST_THREADS} threads")
@@ -398,19 +391,6 @@ class MappedTables:
         return found
 
 
-@functools.cache
-def _entry_type(fields: str, size: int) -> np.dtype[Any]:
-    names, offsets, formats = zip(*(field.split(":") for field in fields.split()), strict=True)
-    return np.dtype(
-        {
-            "names": names,
-            "formats": [f"<{f}" for f in formats],
-            "offsets": [*map(int, offsets)],
-            "itemsize": size,
-        }
-    )
-
-
 def _widened(entries: npt.NDArray[Any], places: Ints) -> Rows:
     """Return entries as rows of int64 and float64, with their file offsets."""
     columns: dict[str, npt.NDArray[Any]] = {"place": places}
@@ -434,9 +414,7 @@ class GrowingNames:
                 file.seek(at)
                 return file.read(count)
 
-            header = _HEADER.read(read(0, _HEADER.size).ljust(_HEADER.size, b"\0"))
-            if (header.magic, header.version, header.header_bytes) != (MAGIC, _VERSION, _HEADER_BYTES):
-                raise MemberError("not written by this profkit")
+            _header(read(0, _HEADER_BYTES))
             found: list[tuple[str, int, str, str]] = []
             for block in _blocks(read, os.fstat(file.fileno()).st_size, []):
                 if block.kind == _BLOCK_NAMES:
@@ -451,7 +429,7 @@ class GrowingNames:
             done += _name_bytes(text)
             if kind == _NAME_FILE:
                 self._files[number] = "" if flags & _IS_OWN else _text(text)
-            elif kind == _NAME_FUNCTION and self._files.get(file):
+            elif self._files.get(file):
                 yield (self._files[file], min(line, _LAST_LINE), *_name_and_qualname(text))
         self._read[block.at] = done
 
@@ -502,36 +480,54 @@ def _name_bytes(text: bytes) -> int:
     return (_NAME.size + len(text) + 7) // 8 * 8
 
 
-def _read_tiers(
-    data: bytes,
+def _record(layout: np.dtype[Any], data: bytes, at: int = 0) -> SimpleNamespace:
+    values = np.frombuffer(data, layout, 1, at)[0].item()
+    return SimpleNamespace(**dict(zip(layout.names or (), values, strict=True)))
+
+
+def _header(data: bytes) -> SimpleNamespace:
+    if len(data) < _HEADER_BYTES:
+        raise MemberError(f"torn: it ends in its header, after {len(data)} bytes")
+    header = _record(_HEADER, data)
+    if header.magic != MAGIC:
+        raise MemberError("not written by profkit")
+    if header.version != _VERSION:
+        raise MemberError(
+            f"made by another version of profkit, in format {header.version} where this one reads {_VERSION}"
+        )
+    sizes = [(getattr(header, f"{name}_bytes"), least) for name, least in _LEAST.items()]
+    if header.header_bytes != _HEADER_BYTES or any(
+        not least <= size <= _MOST_STRUCTURE or size % 8 for size, least in sizes
+    ):
+        raise MemberError("damaged: it has structures of impossible sizes")
+    return header
+
+
+def _tiers(
+    header: SimpleNamespace, data: bytes
 ) -> tuple[tuple[tuple[Literal["exact", "sampled"], float], ...], tuple[float, float, float] | None, Bursts]:
     """Return the tiers with their begins, what capture added to the wall, and the bursts."""
-    n, *rest = _TIERS.unpack_from(data, _HEADER.size)
-    spans, (sampled, _, bursts, lasted, _) = rest[: 2 * _MOST_TIERS], rest[2 * _MOST_TIERS : -5]
-    *effect, slowed, counted = rest[-5:]
-    times = [sampled, lasted, *spans[::2]]
+    n, spans = header.n_tiers, _TIERS.unpack_from(data, _TIERS_AT)
+    begins, tiers = spans[::2], spans[1::2]
+    effect = header.effect_ns, header.least_ns, header.most_ns
+    times = (*begins, header.sampled_ns, header.burst_ns, *effect, header.slowed_ns)
     if (
         not 0 <= n <= _MOST_TIERS
         or not all(0 <= time < _MOST_TICKS for time in times)
-        or not 0 <= bursts <= EXACT
-        or not all(0.0 <= time < _MOST_TICKS for time in (*effect, slowed))
-        or any(tier not in _TIER_KINDS for tier in spans[1 : 2 * n : 2])
+        or not 0 <= header.bursts <= EXACT
+        or any(tier not in _TIER_KINDS for tier in tiers[:n])
     ):
         raise MemberError("damaged: it has tiers that cannot be")
-    tiers = tuple(
-        (_TIER_KINDS[tier], at / 1e9)
-        for at, tier in zip(spans[: 2 * n : 2], spans[1 : 2 * n : 2], strict=True)
-    )
-    likely, least, most = (seconds / 1e9 for seconds in effect)
+    likely, least, most = (ns / 1e9 for ns in effect)
     return (
-        tiers,
+        tuple((_TIER_KINDS[tier], at / 1e9) for at, tier in zip(begins[:n], tiers[:n], strict=True)),
         (likely, min(least, likely), max(most, likely)) if n else None,
-        Bursts(sampled, bursts, lasted, slowed, bool(counted)),
+        Bursts(header.sampled_ns, header.bursts, header.burst_ns, header.slowed_ns, bool(header.counted)),
     )
 
 
 def _epoch(data: bytes) -> int | None:
-    return _HEADER.read(data).epoch if len(data) >= _HEADER_BYTES else None
+    return _record(_HEADER, data).epoch if len(data) >= _HEADER_BYTES else None
 
 
 def _clock(header: SimpleNamespace) -> _Clock:
@@ -583,8 +579,6 @@ class _Reader:
     def _read(self, kind: int) -> Rows:
         """Return entries of a kind with indices for function numbers, without those still being written."""
         rows = self._checked(self._file.rows(self._places[kind], kind))
-        if not len(rows):
-            return rows
         columns = [name for name in rows.columns if name in _FUNCTION_COLUMNS]
         numbers = np.array([rows.columns[name] for name in columns])
         there = np.minimum(numbers, len(self._place_of) - 1)
@@ -609,8 +603,6 @@ class _Reader:
         return rows
 
     def _checked(self, rows: Rows) -> Rows:
-        if not len(rows):
-            return rows
         for name, column in rows.columns.items():
             if name in _COUNT_COLUMNS:
                 self._counts(column)
@@ -730,8 +722,7 @@ class _Reader:
         found: dict[str, Any] = {name: column.copy() for name, column in self._functions.columns.items()}
         columns = edges.columns | {"calls": self._calls(edges), "counted": self._counted(edges)}
         for column in ("calls", "exact", "counted", "seen", "samples", "sampled", "own", "wait", "blocked"):
-            found[column] = np.zeros(len(self._functions), np.int64)
-            np.add.at(found[column], edges.callee, columns[column])
+            found[column] = self._by_callee(columns[column])
         if self._file.bursts.counted:
             found["recursive"] += np.where(self._estimated, 0, found["counted_recursive"])
         self._counts(found["calls"])
@@ -739,6 +730,12 @@ class _Reader:
         by_time, _ = self._calls_in_time(found, found["looked"], 1.0)
         unseen = self._estimated & (found["seen"] == 0) & (found["counted"] == 0)
         found["calls"] += np.where(unseen, by_time, 0.0).astype(np.int64)
+        return found
+
+    def _by_callee(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sum over the edges to each function."""
+        found = np.zeros(len(self._functions), values.dtype)
+        np.add.at(found, self._edges.callee, values)
         return found
 
     def _calls_in_time(
@@ -752,32 +749,35 @@ class _Reader:
 
     def _known(self, functions: dict[str, Any], rows: Bools) -> Rows:
         """Return intervals of calls and errors of times; callers' errors add up, since calls may coincide."""
-        bursts, n, edges, callee = self._file.bursts, len(self._functions), self._edges, self._edges.callee
-        samples, squares = functions["samples"], np.zeros(n)
-        np.add.at(squares, callee, edges.squares)
-        exact, seen = functions["exact"], functions["seen"]
+        samples, squares = functions["samples"], self._by_callee(self._edges.squares)
         sampled_ns = np.maximum(functions["sampled"], 0) * self._clock.ns_per_tick
         look_ns = squares.sum() / max(sampled_ns.sum(), 1.0)
         weight = np.where(samples > 0, squares / np.maximum(sampled_ns, 1.0), look_ns)
         # A function that was called may have no sample by chance.
-        none = np.where(seen > 0, NONE_SEEN * look_ns, 0.0)
+        none = np.where(functions["seen"] > 0, NONE_SEEN * look_ns, 0.0)
         error = np.where(samples > 0, NORMAL * np.sqrt(squares + FEW_SAMPLES * weight**2), none) / 1e9
-        all_known, calls = ~self._estimated, functions["calls"].astype(np.float64)
-        if not bursts.known:
-            limit = np.where(all_known, calls, np.nan)
-            return types.rows("estimates", limit[rows], limit[rows], samples[rows], error[rows])
+        limits = np.full((2, len(samples)), np.nan)
+        if self._file.bursts.known:
+            limits = self._limits(functions, look_ns / self._clock.ns_per_tick)
+        low, high = np.where(self._estimated, limits, functions["calls"])[:, rows]
+        return types.rows("estimates", low, high, samples[rows], error[rows])
+
+    def _limits(self, functions: dict[str, Any], look: float) -> Floats:
+        """Return the least and most calls of functions from bursts, NaN if unknown; a look lasts `look` ticks."""
+        edges, exact, seen, counted = (
+            self._edges,
+            *(functions[column] for column in ("exact", "seen", "counted")),
+        )
         # Calls come in groups: the number of independent ones with this scatter (L. Kish, "Survey Sampling").
-        groups = edges.seen.astype(np.float64) ** 2 / np.maximum(edges.seen_squares, 1.0)
-        less, more = np.zeros(n), np.zeros(n)
-        part = NORMAL / np.sqrt(np.maximum(groups, 1.0))
-        np.add.at(less, callee, edges.seen * np.minimum(part, 1.0))
-        np.add.at(more, callee, edges.seen * (part + 2 / np.maximum(groups, 1.0)))
-        _, least, most = bursts.scales
-        low = exact + np.maximum((seen - less) * least, np.maximum(seen, functions["counted"]))
+        groups = np.maximum(edges.seen.astype(np.float64) ** 2 / np.maximum(edges.seen_squares, 1.0), 1.0)
+        part = NORMAL / np.sqrt(groups)
+        less = self._by_callee(edges.seen * np.minimum(part, 1.0))
+        more = self._by_callee(edges.seen * (part + 2 / groups))
+        _, least, most = self._file.bursts.scales
+        low = exact + np.maximum((seen - less) * least, np.maximum(seen, counted))
         high = np.maximum(low, exact + (seen + more) * most)
         # Of unseen functions, at most what fits into their time; without time, a Poisson bound (`NONE_SEEN`).
         within, own = functions["looked"], np.maximum(functions["sampled"], 0).sum()
-        look = look_ns / self._clock.ns_per_tick
         in_time, known = self._calls_in_time(
             functions, within + NORMAL * np.sqrt(np.maximum(within, 0) * look) + NONE_SEEN * look, CHEAPER
         )
@@ -788,10 +788,7 @@ class _Reader:
         at_most[only_cut & (within >= ALWAYS * own)] = 0.0
         unseen = np.maximum(low, exact + np.where(known, np.minimum(in_time, at_most), at_most))
         high = np.where(seen == 0, unseen, high)
-        unknown = (seen == 0) & (exact == 0) & (functions["counted"] == 0)
-        low, high = np.where(unknown, np.nan, low), np.where(unknown, np.nan, high)
-        low, high = np.where(all_known, calls, low), np.where(all_known, calls, high)
-        return types.rows("estimates", low[rows], high[rows], samples[rows], error[rows])
+        return np.where((seen == 0) & (exact == 0) & (counted == 0), np.nan, [low, high])
 
     def _pending(self, now: int, ends: Mapping[int, ThreadEnd]) -> tuple[int, int]:
         """Return ns queued and blocked in the innermost open call since the tracer last asked the kernel."""
@@ -858,8 +855,6 @@ class _Reader:
             if not self._file.growing:
                 raise MemberError("damaged: a row's context is not there")
             rows = rows[there]
-        if not len(at):
-            return types.rows("contexts"), types.rows("inside")
         if thread.context and not thread.ended and len(stack):
             open_context = at.number[at.place == self._file.places_of(np.array([thread.context], np.uint64))]
             here = np.isin(rows.context, open_context) & (rows.function == self._edges.callee[stack.edge[-1]])
@@ -881,16 +876,11 @@ class _Reader:
     def _read_paths(self, calls: Rows, stack: Rows) -> Rows:
         """Return calling contexts; those of open calls include their time so far."""
         at = self._read(_PATH)  # number 0 is the base, which is no context
-        parents = at.parent
-        base = self._place_of[:1].tolist()
-        if (
-            (parents[1:] >= at.number[1:]).any()
-            or parents[:1].any()
-            or at.function[:1].tolist() not in ([], base)
-        ):
-            raise MemberError("damaged: its calling contexts are in no order")
         if not len(at):
             return types.rows("paths")
+        parents = at.parent
+        if (parents[1:] >= at.number[1:]).any() or parents[0] or at.function[0] != self._place_of[0]:
+            raise MemberError("damaged: its calling contexts are in no order")
         times = {name: at.columns[name].astype(np.float64) for name in ("own", "wait", "blocked")}
         index = _index_of(at.place, stack.path)
         known = index >= 0
@@ -922,9 +912,7 @@ class _Reader:
         if not self._file.tiers:
             return None  # in a block nothing looks at what threads do
         at = self._read(kind)
-        if not len(at):
-            return types.rows(table)
-        if kind == _PAUSE and not 1 <= int(at.what.min()) <= int(at.what.max()) <= types.LAST_RANK_CALL:
+        if kind == _PAUSE and ((at.what < 1) | (at.what > types.LAST_RANK_CALL)).any():
             raise MemberError("damaged: it has a pause of unknown kind")
         if kind == _LINE:
             at.line.clip(0, _LAST_LINE, out=at.line)
