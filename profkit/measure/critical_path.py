@@ -65,9 +65,11 @@ class PathReading:
     native_queue_s: float = 0.0
 
     @property
-    def counters(self) -> bool:
-        """Whether the kernel's counters of the path's thread are known."""
-        return self.life_s is not None and self.run_s is not None and self.queue_s is not None
+    def counters(self) -> tuple[float, float, float] | None:
+        """Life, running and queueing of the path's thread by the kernel's counters, if these are known."""
+        if self.life_s is None or self.run_s is None or self.queue_s is None:
+            return None
+        return self.life_s, self.run_s, self.queue_s
 
     def placed(self, rows: Rows, n: int) -> PathReading:
         """Return the same over `n` other rows; `rows` says where each row goes, −1 to drop it."""
@@ -265,14 +267,14 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     thread = first_thread(chosen) if chosen is not None else None
     own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
     wall = run.wall_s
+    none = np.zeros(n)
     if chosen is None or thread is None:
-        none = np.zeros(n)
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = known_sum(map(ran_s, run.processes)) or 0.0
     queue_all = known_sum(map(queued_s, run.processes)) or 0.0
     helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
-    helpers_blocked, helpers_queued = np.zeros(n), np.zeros(n)
+    helpers_blocked, helpers_queued = none, none
     if helpers_wait is not None and off is not None:
         helpers = np.maximum(helpers - helpers_wait - off, 0.0)
         helpers_blocked, helpers_queued = off, helpers_wait
@@ -370,9 +372,7 @@ def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
         for owner, thread, rows in selected.threads:
             if owner is process and len(thread.profile):
                 ran += np.bincount(rows, _ran(thread.profile), n)
-        whole = float(ran.sum())
-        if whole > 0:
-            result += ran * (native_s / whole)
+        result += _spread(native_s, ran)
     return result
 
 
@@ -393,24 +393,20 @@ def _ran(profile: Profile) -> Floats:
 
 def _tracing(thread: Thread) -> Floats:
     """Return the tracing time, which no function includes, spread over functions by CPU time."""
-    ran = _ran(thread.profile)
-    whole = float(ran.sum())
-    return ran * ((thread.tracer_s or 0.0) / whole) if whole > 0 else np.zeros(len(ran))
+    return _spread(thread.tracer_s or 0.0, _ran(thread.profile))
 
 
 def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
     """Return how the wall of one run is made up; the masks are waits by design, for ranks, and by reading."""
-    if not reading.counters:
+    if reading.counters is None:
         return _composed_plainly(reading, waits, ranks)
-    assert reading.life_s is not None
-    assert reading.run_s is not None
-    assert reading.queue_s is not None
-    off_s = max(0.0, reading.life_s - reading.run_s - reading.queue_s)
+    life_s, run_s, queue_s = reading.counters
+    off_s = max(0.0, life_s - run_s - queue_s)
     if not len(reading.own):
-        return _composed_of_counters(reading, reading.life_s, reading.run_s, off_s)
-    busy, off = _busy_and_off(reading, waits, off_s)
+        return _composed_of_counters(reading, life_s, run_s, off_s)
+    busy, off = _busy_and_off(reading, waits, run_s, queue_s, off_s)
     # The profiler's clock and the kernel's differ slightly; neither time may exceed the kernel's count.
-    busy = _at_most(busy, reading.run_s)
+    busy = _at_most(busy, run_s)
     off = _at_most(off, off_s)
     of_ranks = np.where(ranks, busy + off, 0.0)
     imbalance = float(of_ranks.sum())
@@ -432,7 +428,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
     stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
-    part = min(1.0, waiting / active) if active > 0 else 0.0
+    part = _part(waiting, active)
     spun = part - _native_part(reading, part, waiting - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
     helping = _helpers(reading, off, part, ranks, spun * reading.native_run_s)
@@ -440,10 +436,10 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     if reading.helpers_imports is not None:
         imports = np.minimum(part * reading.helpers_imports, helping)
     run = busy + helping - imports
-    left = off * ((waiting - covered) / waiting) if waiting > 0 else off
+    left = _spread(waiting - covered, off)
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
-    delivering = left * (loading / remaining) if remaining > 0 else np.zeros(len(left))
+    delivering = _spread(loading, left)
     kept = (waiting - covered - loading) / waiting if waiting > 0 else 0.0
     off_by = kept * off_by + part * stood_by
     gil += off_by[pause_seconds.GIL]
@@ -462,7 +458,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         + waiting
         + float(gil.sum() - part * stood_by[pause_seconds.GIL].sum())
     )
-    startup = reading.wall_s - reading.queue_s - known
+    startup = reading.wall_s - queue_s - known
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
     return _within_wall(
         reading.wall_s,
@@ -470,14 +466,13 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         imports=imports,
         run=run,
         own_run_s=own_run,
-        queue_s=reading.queue_s + helpers_queue,
+        queue_s=queue_s + helpers_queue,
         helpers_queue_s=helpers_queue,
         loading_s=loading,
         imbalance_s=imbalance,
         blocked=left,
         waits=polling,
-        queued=_at_most(own_wait, reading.queue_s)
-        + part * _at_most(reading.helpers_wait, reading.helpers_queue_s),
+        queued=_at_most(own_wait, queue_s) + part * _at_most(reading.helpers_wait, reading.helpers_queue_s),
         delivering=delivering,
         waiting_for_ranks=of_ranks,
         counters=True,
@@ -519,7 +514,7 @@ def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off
     run_s = min(run_s, life_s)
     off_s = min(off_s, life_s - run_s)
     active = reading.helpers_run_s + reading.helpers_queue_s
-    part = min(1.0, off_s / active) if active > 0 else 0.0
+    part = _part(off_s, active)
     return Composition(
         counters=True,
         startup_s=reading.wall_s - life_s,
@@ -531,24 +526,35 @@ def _composed_of_counters(reading: PathReading, life_s: float, run_s: float, off
     )
 
 
-def _busy_and_off(reading: PathReading, waits: Bools, off_s: float) -> tuple[Floats, Floats]:
+def _busy_and_off(
+    reading: PathReading, waits: Bools, run_s: float, queue_s: float, off_s: float
+) -> tuple[Floats, Floats]:
     """Return CPU time and time off the CPU of the path's thread, by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
     # A plain profile with counters: time off the CPU goes to functions that wait by design; the rest of those
     # spins.
-    assert reading.run_s is not None
-    assert reading.queue_s is not None
     off = _at_most(np.where(waits, reading.own, 0.0), off_s)
     working = reading.own - off
-    active = reading.run_s + reading.queue_s
-    busy = working * (reading.run_s / active) if active > 0 else working
+    active = run_s + queue_s
+    busy = working * (run_s / active) if active > 0 else working
     missing = max(0.0, off_s - float(off.sum()))
     excess = max(0.0, float(working.sum()) - active)
     if missing > 0 and excess > 0:
         # Functions that were stopped or read a file were off the CPU too.
         off = off + working * (min(missing, excess) / float(working.sum()))
     return busy, off
+
+
+def _part(waiting: float, active: float) -> float:
+    """Return the part of the helpers' activity that fills the waiting of the path's thread."""
+    return min(1.0, waiting / active) if active > 0 else 0.0
+
+
+def _spread(seconds: float, over: Floats) -> Floats:
+    """Divide seconds among functions in proportion to their times, if any of these is known."""
+    whole = float(over.sum())
+    return over * (seconds / whole) if whole > 0 else np.zeros(len(over))
 
 
 def _at_most(values: Floats, whole: float) -> Floats:
@@ -563,9 +569,7 @@ def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
-    waiting = float(off.sum())
-    native = off * (max(0.0, part * rest - spun_s) / waiting) if waiting > 0 else np.zeros(len(off))
-    return part * known + native
+    return part * known + _spread(max(0.0, part * rest - spun_s), off)
 
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
@@ -576,7 +580,7 @@ def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Compo
     run, off = np.where(waits, 0.0, own), np.where(waits, own, 0.0)
     waiting = float(off.sum())
     loading = min(waiting, reading.delivery_s)
-    delivering = off * (loading / waiting) if waiting > 0 else np.zeros(len(off))
+    delivering = _spread(loading, off)
     none = np.zeros(len(own))
     return _within_wall(
         reading.wall_s,
