@@ -269,8 +269,8 @@ def estimated(
     """The same run as the sampled tier captures it, with the true values as its estimates.
 
     `half_width` is half the width of the intervals of calls over the calls, ``None`` where they are not known, `of`
-    the same by function, `period` the seconds between two samples of a thread. A function that no sample met, in itself
-    or in what it calls, is left out.
+    the same by function, `period` the seconds between two samples of a thread. A function that no sample met, in
+    itself or in what it calls, is left out.
     """
 
     def sampled_profile(prof: Profile) -> Profile:
