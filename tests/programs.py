@@ -27,8 +27,10 @@ from profkit.model import (
     Thread,
     Tier,
 )
+from profkit.verdict.diagnosis import diagnose
 from profkit.verdict.judge import case_of
 from profkit.verdict.readings import Case
+from profkit.verdict.types import Diff
 from tests.builders import Row, manifest, profile
 
 PROJECT_FILE = "/w/m.py"
@@ -242,9 +244,18 @@ def training(
     ]
 
 
-def compare(baseline: RunSet, candidate: RunSet, process: str | None = None) -> Case:
+def _sides(*sides: Run | RunSet) -> tuple[RunSet, ...]:
+    return tuple(side if isinstance(side, RunSet) else one_side(side) for side in sides)
+
+
+def compare(baseline: Run | RunSet, candidate: Run | RunSet, process: str | None = None) -> Case:
     """What a comparison of two sides is judged by."""
-    return case_of(signals_of(pair_of(baseline, candidate, process=process)))
+    return case_of(signals_of(pair_of(*_sides(baseline, candidate), process=process)))
+
+
+def diffed(baseline: Run | RunSet, candidate: Run | RunSet) -> Diff:
+    """The whole result of a comparison."""
+    return diagnose(*_sides(baseline, candidate))
 
 
 def sampled(run: Run) -> Run:

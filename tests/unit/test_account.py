@@ -34,8 +34,7 @@ COUNTED = 0.01
 
 
 def account_of(a: RunSet | Run, b: RunSet | Run, process: str | None = None) -> Account:
-    sides = [side if isinstance(side, RunSet) else one_side(side) for side in (a, b)]
-    return compare(sides[0], sides[1], process=process).account
+    return compare(a, b, process).account
 
 
 def assert_holds(found: Account, known: Mapping[str, float], within: float) -> None:

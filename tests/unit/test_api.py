@@ -39,29 +39,12 @@ def ranks() -> profkit.Run:
     return profkit.read(RANKS)
 
 
-def loaded_by(statement: str) -> set[str]:
-    """Modules that a statement loads, over those of a bare interpreter that has `sys`."""
-    script = (
-        "import sys; before = set(sys.modules)\n"
-        f"{statement}\n"
-        "print(*sorted(set(sys.modules) - before), sep=chr(10))"
-    )
-    done = finished([sys.executable, "-c", script], ROOT, check=True)
-    return set(done.stdout.split())
-
-
 def test_the_names_are_these() -> None:
     names = words_of("Diff Run Verdict __version__ capture diff read start step stop window")
     assert dir(profkit) == sorted(profkit.__all__) == sorted(names)
     assert all(getattr(profkit, name) is getattr(profkit, name) for name in names)
     with pytest.raises(AttributeError, match="no attribute 'compared'"):
         profkit.compared  # noqa: B018
-
-
-def test_importing_costs_nothing() -> None:
-    assert loaded_by("import profkit") == {"profkit"}
-    assert "numpy" not in loaded_by("import profkit; profkit.capture")
-    assert "numpy" not in loaded_by("import profkit; profkit.capture('x.prof')")
 
 
 @pytest.mark.parametrize(

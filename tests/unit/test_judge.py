@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from profkit.model import Notice, Pool, Profile, Run, RunSet, Thread
-from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence
 from tests.builders import Row, captured, foreign, profile, timed
-from tests.programs import ACQUIRE, Fn, compare, one_side, program, training
+from tests.programs import ACQUIRE, Fn, compare, diffed, one_side, program, training
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
 BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
@@ -100,7 +99,7 @@ SCATTER = (1.0, 1.12, 0.9, 1.08, 0.93)
 
 
 def judged(a: Run | RunSet, b: Run | RunSet) -> Diff:
-    found = diff(*(side if isinstance(side, RunSet) else one_side(side) for side in (a, b)))
+    found = diffed(a, b)
     assert found.verdict.cause in CAUSES
     assert found.verdict.confidence is None or 0 <= found.verdict.confidence <= 1
     return found
@@ -235,7 +234,7 @@ def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:
 @pytest.mark.parametrize(("before", "after", "lacked"), [(0.31, 0.31, True), (0.29, 0.31, False)])
 def test_both_sides_lacked_cpus_where_both_queued_for_long(before: float, after: float, lacked: bool) -> None:
     one, other = (run(scaled(k), wait=part * scaled(k).total) for k, part in ((1.0, before), (1.01, after)))
-    assert compare(one_side(one), one_side(other)).read("both.lacked-cpus") is lacked
+    assert compare(one, other).read("both.lacked-cpus") is lacked
 
 
 def test_own_threads_above_the_cores() -> None:

@@ -13,7 +13,6 @@ import pytest
 import profkit
 from profkit.api.reported import Layout
 from profkit.cli.options import FORMATS
-from profkit.errors import UsageError
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
 from profkit.report import markdown, terminal
@@ -277,11 +276,6 @@ def test_names_and_suffixes_are_each_of_one() -> None:
         for suffix in renderer.suffixes:
             assert renderer_for(Path(f"a{suffix.upper()}")) is renderer
     assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
-
-
-def test_a_format_that_is_none_is_answered_by_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="html or svg"):
-        profkit.read(SAMPLE).report("tsv")
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)
