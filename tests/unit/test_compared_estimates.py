@@ -32,9 +32,18 @@ from profkit.verdict.readings import Case
 from profkit.verdict.rule import Condition, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
-from tests.accounts import assert_adds_up
 from tests.builders import Row, Told, profile, ranges, timed, with_estimates
-from tests.programs import ACQUIRE, Fn, captured, compare, estimated, one_side, program, training
+from tests.programs import (
+    ACQUIRE,
+    Fn,
+    assert_adds_up,
+    captured,
+    compare,
+    estimated,
+    one_side,
+    program,
+    training,
+)
 from tests.shared import check_schema, words_of
 
 #: What rounding of samples and of calls may leave in a bucket, of the walls.

@@ -9,9 +9,9 @@ import pstats
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,46 +131,6 @@ def test_equal_runs_are_equal_files(path: Path, tmp_path: Path) -> None:
     assert (tmp_path / "again.prof").read_bytes() == path.read_bytes()
 
 
-def filled(record: Any, **given: Any) -> Any:
-    """Make a record whose fields differ from their defaults, by the types of the fields."""
-    types = get_type_hints(record)
-    fields = enumerate(dataclasses.fields(record), 1)
-    made = {field.name: value(types[field.name], n) for n, field in fields if field.name not in given}
-    return record(**made, **given)
-
-
-def value(type_: Any, n: int) -> Any:
-    if dataclasses.is_dataclass(type_):
-        return filled(type_)
-    if is_typeddict(type_):
-        return {name: value(of, n) for name, of in get_type_hints(type_).items()}
-    if type_ in (str, int, float, bool):
-        return {str: f"text-{n}", int: n, float: n + 0.5, bool: False}[type_]
-    arguments = get_args(type_)
-    if get_origin(type_) is Literal:
-        return arguments[0]
-    if get_origin(type_) is tuple:
-        return value(arguments[0], n), value(arguments[0], n + 1)
-    if get_origin(type_) is Mapping:
-        return {f"key-{n}": value(arguments[1], n)}
-    return value(next(argument for argument in arguments if argument is not type(None)), n)
-
-
-def test_every_field_comes_back_also_one_that_is_added_later(tmp_path: Path) -> None:
-    profile = profile_of(1)
-    thread = filled(Thread, profile=profile, range_calls=None, paths=None, throttled=(1,))
-    process = filled(Process, threads=(thread,), ranges=None, samples=None)
-    manifest = filled(Manifest, schema=runfile.SCHEMA)
-    run = filled(Run, path=str(tmp_path / "run.prof"), processes=(process,), manifest=manifest, series=None)
-    write_run(run.path, run)
-    found = load_run(run.path)
-    (found_process,) = found.processes
-    (found_thread,) = found_process.threads
-    assert dataclasses.replace(found_thread, profile=profile) == thread
-    assert dataclasses.replace(found_process, threads=process.threads) == process
-    assert dataclasses.replace(found, processes=run.processes) == run
-
-
 def test_members_are_plain(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         manifest = json.loads(archive.read("manifest.json"))
@@ -259,7 +219,7 @@ def test_newer_schema_is_named(path: Path, schema: str) -> None:
     assert "newer profkit" in caught.value.hint
 
 
-#: Fields of the first thread, and members, that no file has; fields of other types: `test_codec`.
+#: Fields of the first thread, and members, that no file has; fields of other types: `test_limits`.
 BAD_THREADS: dict[str, tuple[str, Any]] = {
     "rows reversed": ("functions", [3, 1]),
     "rows negative": ("functions", [-1, 1]),
