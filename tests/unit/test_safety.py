@@ -348,6 +348,13 @@ def test_messages_keep_their_words() -> None:
     assert masker.message("password: hunter2") == "password: ***"
 
 
+@given(st.text(max_size=60), st.sampled_from([GIT_TOKEN, CLOUD_KEY]))
+def test_a_known_form_is_found_anywhere(around: str, secret: str) -> None:
+    text = f"{around} {secret} {around}"
+    assert secret not in Masker().name(text)
+    assert secret not in Masker().message(text)
+
+
 @given(st.lists(st.text(max_size=30), max_size=6))
 def test_any_command_can_be_masked(words: list[str]) -> None:
     run = Run("a.prof", (Process(command=tuple(words)),))
