@@ -96,20 +96,20 @@ def test_an_output_that_is_wrong_is_seen(check: object, wrong: str, right: str) 
     ],
 )
 def test_no_change_of_an_input_is_a_finding(name: str, changes: int) -> None:
-    target, chance = load(name), random.Random(7)
+    target, chance, damage = load(name), random.Random(7), random.Random(8)
 
     def bytes_of(data: bytes, most: int) -> bytes:
         """Leave the bytes as they are, or change some of them."""
         changed = bytearray(data[:most])
-        for _ in range(chance.choice((0, 0, 1, 2, 8)) if changed else 0):
-            changed[chance.randrange(len(changed))] = chance.randrange(256)
+        for _ in range(damage.choice((0, 0, 1, 2, 8)) if changed else 0):
+            changed[damage.randrange(len(changed))] = damage.randrange(256)
         return bytes(changed)
 
     mutation = Mutation(chance, bytes_of)
     inputs = [path.read_bytes() for path in inputs_of(name)]
     for _ in range(changes):
         data = target.mutate(chance.choice(inputs), mutation)
-        if chance.random() < 0.1:
-            data = data[: chance.randrange(len(data) + 1)]
+        if damage.random() < 0.1:
+            data = data[: damage.randrange(len(data) + 1)]
         finding = finding_of(target, data, thorough=False)
         assert finding is None, f"{data!r}: {finding.text}"

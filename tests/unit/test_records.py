@@ -146,6 +146,10 @@ def test_functions_in_an_older_form_are_refused() -> None:
     assert "merge it with the version" in problem_of(record_bytes(threads=[{"native": 10}]))
 
 
+def test_what_a_record_may_not_hold_is_named() -> None:
+    assert problem_of(record_bytes(machine=[{"time_s": 1.0}])).endswith("is not a pair of readings")
+
+
 @pytest.mark.parametrize(
     "value",
     [
