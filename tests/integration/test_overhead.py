@@ -260,7 +260,7 @@ for _ in range(200_000): turns_hot()
 """
 
 
-@pytest.mark.parametrize(("version", "taken"), [*((version, False) for version in NEW), ("3.12", True)])
+@pytest.mark.parametrize(("version", "taken"), [("3.12", False), ("3.15", False), ("3.12", True)])
 def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: str, taken: bool) -> None:
     """But where the program itself has the place by which they are counted."""
     main = capture_of(tmp_path, version, SELDOM, *(["taken"] if taken else [])).processes[0]
@@ -283,7 +283,7 @@ import hashlib
 block = bytes(1 << 20)
 def behind(x): return x
 def elsewhere(x): return x
-for _ in range(400):
+for _ in range(200):
     hashlib.sha256(block)
     for x in range(3_000): behind(x)
     for x in range(40_000): elsewhere(x)
@@ -295,9 +295,9 @@ def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, vers
     """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
     command = (interpreter(version), script(tmp_path, LETS_GO_OF_THE_GIL))
     counted = calls(captured(tmp_path, *command, options=("--sampled",)).processes[0])
-    # In truth, 1.2 and 16 million; few bursts see them, and perhaps none sees the former.
+    # In truth, 0.6 and 8 million; few bursts see them, and perhaps none sees the former.
     assert counted.get("behind", 0) < counted["elsewhere"]
-    assert 400 * 10_000 < counted["elsewhere"] < 400 * 160_000
+    assert 200 * 10_000 < counted["elsewhere"] < 200 * 160_000
 
 
 #: Both are called at one instruction in turn, several times in a burst.
@@ -326,7 +326,7 @@ import os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 for _ in range(int(sys.argv[1])):
     if os.fork() == 0: break
-until = time.process_time() + 0.5
+until = time.process_time() + 0.25
 while time.process_time() < until: sum(range(1_000))
 """
 
@@ -340,7 +340,7 @@ def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path) -> None:
         command = interpreter("3.12"), program, str(others)
         return median(map(samples, captured(tmp_path, *command, options=("--sampled",)).processes))
 
-    alone = sum(looks(0) for _ in range(3)) / 3  # one process: between 100 and 230 were seen
+    alone = sum(looks(0) for _ in range(3)) / 3  # one process: between 50 and 115 were seen
     assert 0 < looks(7) < 5 * alone
 
 
@@ -425,7 +425,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
-    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.5)\n{end}\n"
+    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.0)\n{end}\n"
     command = (interpreter(version), script(tmp_path, text))
     status = -9 if "kill" in end else 0
     run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED, status=status)
@@ -433,7 +433,7 @@ def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, vers
     assert main.exit == ENDS[end]
     assert kinds(main)[-1] == "sampled"
     # Samples are booked many times a second.
-    assert column(main, "samples_for", "cumtime") > 0.5
+    assert column(main, "samples_for", "cumtime") > 0.3
 
 
 #: Programs that print the same with and without capture, while they are sampled.
