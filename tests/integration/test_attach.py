@@ -154,9 +154,12 @@ def tiers(run: Run) -> list[str]:
 
 
 CALLS_MUCH = """
+import time
 def leaf(): pass
 print("ready", flush=True)
-while True: leaf()
+while True:
+    for _ in range(100_000): leaf()
+    time.sleep(0.001)
 """
 
 
@@ -372,7 +375,6 @@ while True:
 """
 
 
-@pytest.mark.alone
 def test_a_sampled_target_is_never_stopped_and_what_is_not_seen_is_said(tmp_path: Path) -> None:
     """A thread that is stopped has the state t or T; one that could be has a tracer."""
     require("py-spy", sampler_command() is not None, "py-spy is not installed")

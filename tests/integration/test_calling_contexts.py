@@ -22,9 +22,6 @@ from tests.integration.capturing import ROOT, captured, environment, in_process
 from tests.records import traced_spool
 from tests.requirements import require
 
-#: Short calls have no more time than the tracer takes, which other load multiplies.
-pytestmark = pytest.mark.alone
-
 #: `leaf` is called by two functions, with another amount of work from each; `down` calls itself, `even` and
 #: `odd` each other.
 PROGRAM = """
@@ -72,6 +69,7 @@ def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
     return found
 
 
+@pytest.mark.alone  # short calls have no more time than the tracer takes, which other load multiplies
 def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, "-c", PROGRAM, "15")
     threads = [thread for thread in run.processes[0].threads if thread.paths is not None]

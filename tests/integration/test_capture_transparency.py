@@ -462,9 +462,8 @@ def test_working_directory_that_is_gone(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen on this system")
-@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("cpus", [1, pytest.param(2, marks=pytest.mark.alone)])
 def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: Path, cpus: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < cpus:

@@ -32,7 +32,7 @@ from tests.shared import finished
 pytestmark = pytest.mark.interpreters
 
 HOT = str(PROGRAMS / "hot.py")
-SECONDS = "2"
+SECONDS = "1.3"
 
 #: Every call that a function of hot.py makes to another one of it.
 EDGES = {
@@ -171,7 +171,7 @@ def refuse_reading_memory() -> None:
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
     options = {"options": ("--sampled",), "preexec_fn": refuse_reading_memory}
-    run = captured(tmp_path, interpreter(version), HOT, "1", **options)
+    run = captured(tmp_path, interpreter(version), HOT, "0.6", **options)
     main = run.processes[0]
     assert kinds(main)[-1] == "sampled"
     assert "no-samples" not in codes(run)
@@ -196,7 +196,7 @@ def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path:
         "import threading, tier\n"
         "def work():\n"
         "    tier.until_sampled()\n"
-        "    tier.samples_for(1)\n"
+        "    tier.samples_for(0.5)\n"
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n",
@@ -305,7 +305,7 @@ WRAPPER = """
 import time
 def call(function, values): return function(values)
 def main():
-    values, until = range(3_000), time.perf_counter() + 1
+    values, until = range(3_000), time.perf_counter() + 0.7
     while time.perf_counter() < until:
         call(sum, values)
         call(max, values)
@@ -425,7 +425,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
-    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.0)\n{end}\n"
+    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(0.7)\n{end}\n"
     command = (interpreter(version), script(tmp_path, text))
     status = -9 if "kill" in end else 0
     run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED, status=status)
@@ -433,7 +433,7 @@ def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, vers
     assert main.exit == ENDS[end]
     assert kinds(main)[-1] == "sampled"
     # Samples are booked many times a second.
-    assert column(main, "samples_for", "cumtime") > 0.3
+    assert column(main, "samples_for", "cumtime") > 0.2
 
 
 #: Programs that print the same with and without capture, while they are sampled.
@@ -475,7 +475,7 @@ for tool in range(3) if monitoring else ():
 import os, sys, tier
 tier.until_sampled() if len(sys.argv) < 2 else None
 os.closerange(3, 1000)
-tier.samples_for(1)
+tier.samples_for(0.4)
 print(os.open("/dev/null", os.O_RDONLY))
 """,
     "threads": """
@@ -540,7 +540,7 @@ def test_an_audit_hook_does_not_see_bursts(tmp_path: Path, version: str) -> None
         "tier.until_sampled()\n"
         "seen = set()\n"
         "sys.addaudithook(lambda event, _: seen.add(event))\n"
-        "tier.samples_for(1)\n"
+        "tier.samples_for(0.5)\n"
         "print('sys.setprofile' in seen)\n",
     )
     done = run_capture(tmp_path, interpreter(version), program, options=("--overhead", "5%"), env=TIERED)

@@ -82,7 +82,7 @@ def spin(turns):
     for turn in range(turns):
         pass
 def work():
-    return sum(i * i for i in range(12_000_000))
+    return sum(i * i for i in range(5_000_000))
 if sys.argv[1:]:
     threading.Thread(target=spin, args=(10**9,), daemon=True).start()
 work()

@@ -274,11 +274,11 @@ print(flush=True)
 while True:
     pass
 """
-#: Computes on that CPU for 1.2 seconds of its own.
+#: Computes on that CPU for 0.8 seconds of its own.
 COMPUTES = """
 import os, sys, time
 os.sched_setaffinity(0, {int(sys.argv[1])})
-while time.process_time() < 1.2:
+while time.process_time() < 0.8:
     sum(range(10_000))
 """
 
