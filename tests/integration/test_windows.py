@@ -306,7 +306,7 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
         found: set[str] = set()
         # Until the tables have grown many times, and many threads have ended.
         until = time.monotonic() + 60
-        while read < 20 or "made_0_250_0" not in found:
+        while read < 10 or "made_0_120_0" not in found:
             assert time.monotonic() < until, "it does not go on"
             run = read_running(spool)
             found = {name for process in run.processes for name in called(process)}

@@ -66,8 +66,8 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Pat
     objects = made_once((*words, *sources), compiled)
 
     def linked(directory: Path) -> None:
-        own = [] if instead is None else [f"-I{SOURCES}", instead]
-        rest = [objects / f"{path.stem}.o" for path in sources if instead is None or path.name != instead.name]
+        own, changed = ([], "") if instead is None else ([f"-I{SOURCES}", instead], instead.name)
+        rest = [objects / f"{path.stem}.o" for path in sources if path.name != changed]
         subprocess.run([*words, "-shared", *own, *rest, "-o", directory / name, "-pthread"], check=True)
 
     return made_once((*words, objects, instead), linked) / name
