@@ -30,6 +30,8 @@ from tests.interpreters import interpreter
 from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "windowed.py")
+#: Its status where it began after a window by the clock, on a busy machine.
+TOO_LATE = 3
 
 
 @pytest.fixture(params=["this", "3.12"])
@@ -41,7 +43,10 @@ def python(request: pytest.FixtureRequest) -> str:
 def windowed(directory: Path, python: str, *words: str, options: tuple[str, ...]) -> Run:
     """Capture the program, in whose environment profkit is, and which checks by itself when it is traced."""
     env = environment(PYTHONPATH=str(ROOT))
-    done = run_capture(directory, python, PROGRAM, *words, options=options, env=env, timeout=120)
+    for _ in range(3):
+        done = run_capture(directory, python, PROGRAM, *words, options=options, env=env, timeout=120)
+        if done.returncode != TOO_LATE:
+            break
     assert done.returncode == 0, done.stderr
     assert "done" in done.stdout
     return done.run
