@@ -85,7 +85,7 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
         known = paths.function >= 0
         of_function = np.bincount(paths.function[known], paths.tottime[known], len(profile))
-        assert (of_function <= 1.02 * profile.tottime + taken + 0.02 * profile.total).all()
+        assert (of_function <= 1.02 * profile.tottime + taken + 0.05 * profile.total).all()
     for thread in (thread for thread in threads if thread.name in ("MainThread", "other")):
         found = chains(thread)
         (top,) = {chain[: chain.index("many") + 1] for chain in found if "many" in chain}
