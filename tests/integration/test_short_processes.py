@@ -92,7 +92,9 @@ def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Pa
     done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
-    assert [calls(process).get("leaf", 0) for process in done.run.processes[1:]] == [1] * 10
+    main, *children = done.run.processes
+    assert [calls(child).get("leaf", 0) for child in children] == [1] * 10
+    assert {(child.role, child.parent) for child in children} == {("child", main.pid)}
 
 
 CODE = """
