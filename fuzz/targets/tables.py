@@ -48,8 +48,8 @@ def _check_tables(data: bytes, growing: bool) -> None:
         file = MappedTables(data, growing=growing)
         list(file.records())
         last = file.last_event_s
-        ends = {thread: ThreadEnd(2**40, 2**30, 2**20) for thread in (file.pid, file.pid + 1)}
-        tables = file.threads(None if last is None else last + 1.0, {file.pid: "main"}, ends)
+        ends = {thread: ThreadEnd(2**40, 2**30, 2**20) for thread in (file.first, file.first + 1)}
+        tables = file.threads(None if last is None else last + 1.0, {file.first: "main"}, ends)
     except MemberError as error:
         check_text(clean(str(error)))
         return

@@ -433,6 +433,15 @@ def _uncalled_part(case: Case) -> float | None:
     return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
 
 
+def _uncalled_same(case: Case) -> bool | None:
+    """Return whether this function, or the one that it is defined in, has the same source on both sides."""
+    table, row = case.signals.table, uncalled_row(case.signals)
+    if row < 0 or table.same_source[row] is not None:
+        return None if row < 0 else table.same_source[row]
+    outer = table.keys[row].outer
+    return next((same for same, key in zip(table.same_source, table.keys, strict=True) if key == outer), None)
+
+
 def _code_place(case: Case) -> str:
     row = code_row(case)
     table = case.signals.table
@@ -922,6 +931,11 @@ READINGS: Mapping[str, Reading] = {
         "share",
         "part of the lost time in a function that the baseline defines but did not call, and its callees",
         _uncalled_part,
+    ),
+    "uncalled.same": Reading(
+        "bool",
+        "uncalled.function, or the function that it is defined in, has the same source on both sides",
+        _uncalled_same,
     ),
     "uncalled.function": Reading(
         "text",

@@ -320,16 +320,21 @@ class TestCallsUnknown:
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
 
     @pytest.mark.parametrize(
-        ("source", "cause"), [("other", "code-change"), ("source of slow", "inconclusive")]
+        ("source", "cause", "rule"),
+        [
+            ("other", "code-change", "changed-source"),
+            ("source of slow", "workload-change", "other-function"),
+        ],
     )
-    def test_the_source_of_a_function_that_samples_missed(self, source: str, cause: str) -> None:
-        """Fast functions are in no sample until an edit makes them slow."""
+    def test_the_source_of_a_function_that_samples_missed(self, source: str, cause: str, rule: str) -> None:
+        """Fast functions are in no sample until an edit makes them slow; an option chooses others."""
         a = estimated(loop(), None)
         (main,), (thread,) = a.processes, a.processes[0].threads
         listed = Definition(beside=0, name=name_digest("slow"), source_hash=source)
         a = replace(a, processes=(replace(main, threads=(replace(thread, definitions=(listed,)),)),))
         b = estimated(program([*training(), Fn("slow", 100, 4.0, callers={"step": 100})]), None)
-        assert judged(a, b).cause == cause
+        found = judged(a, b)
+        assert (found.cause, found.rule, found.subject) == (cause, rule, "slow")
 
     def test_ranges_say_how_much_more_there_was_to_do(self) -> None:
         """Their counts are exact where those of calls are not known."""
