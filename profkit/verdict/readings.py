@@ -69,17 +69,18 @@ class Case(Known):
 # The lost time ------------------------------------------------------------------------------------------------
 
 
-def _part(case: Case, *names: str) -> float | None:
+def _part(case: Case, *names: str) -> float:
     """Return the part of the difference of the walls that some buckets hold, 0 to 1."""
-    found = case.account
-    seconds = sum(found.seconds(name) for name in names)
-    if seconds <= 0:
-        return 0.0
-    return min(1.0, seconds / max(found.program_s, seconds))
+    return _of_lost(case.account, sum(map(case.account.seconds, names)))
 
 
-def _queue(case: Case) -> float | None:
-    return None if case.account.merged else _part(case, "queue")
+def _separate(case: Case, *names: str) -> float | None:
+    """Return the same, ``None`` where buckets cannot be told apart."""
+    return None if case.account.merged else _part(case, *names)
+
+
+def _of_lost(found: Account, seconds: float) -> float:
+    return seconds / max(found.program_s, seconds) if seconds > 0 else 0.0
 
 
 def _of_baseline(case: Case, *names: str) -> float | None:
@@ -105,13 +106,6 @@ def _captured(case: Case) -> float | None:
     return abs(found.capture_s) / whole
 
 
-def _helpers_part(case: Case) -> float | None:
-    found = case.account
-    if found.merged or found.helpers_queue_s <= 0:
-        return None if found.merged else 0.0
-    return min(1.0, found.helpers_queue_s / max(found.program_s, found.helpers_queue_s))
-
-
 def _settings_queue(case: Case) -> float | None:
     """Return the part of the lost time that more threads or workers explain, by queueing or waiting."""
     found, a, b = case.account, case.before, case.now
@@ -124,8 +118,7 @@ def _settings_queue(case: Case) -> float | None:
         return 0.0  # they are busy importing, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
-    seconds = queue + min(max(0.0, waited), theirs)
-    return min(1.0, seconds / max(found.program_s, seconds)) if seconds > 0 else 0.0
+    return _of_lost(found, queue + min(max(0.0, waited), theirs))
 
 
 def _slowdown(case: Case) -> float:
@@ -226,25 +219,13 @@ def spinning(known: Known) -> float:
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
 
-def _queued_most(case: Case) -> float | None:
-    b = case.now
-    known = [v for v in (b.wait_fraction, b.rest_wait_fraction) if v is not None]
-    return max(known, default=None)
-
-
 def _started(case: Case) -> Started | None:
     return None if case.signals.table.by_share or not case.signals.exact else started(case.signals.table)
 
 
 def _of(find: Callable[[Case], Any], part: Callable[[Any], float]) -> Callable[[Case], float | None]:
-    """Return a reading of a part of what `find` returns, ``None`` without that or if the part is NaN."""
-
-    def read(case: Case) -> float | None:
-        found = find(case)
-        number = math.nan if found is None else part(found)
-        return None if math.isnan(number) else number
-
-    return read
+    """Return a reading of a part of what `find` returns, ``None`` without that."""
+    return lambda case: None if (found := find(case)) is None else part(found)
 
 
 def waited_row(case: Case) -> int:
@@ -271,17 +252,15 @@ def periodic(case: Case) -> bool:
 
 def _who_queued(case: Case) -> str:
     """Return whose queueing is beyond its thresholds: the main thread's, one rank's, or the helpers'."""
-    s = case.signals
     if case.account.helpers_queue:
         return "helpers"
     for name, before, after in (
-        ("main", s.baseline.wait_fraction, s.candidate.wait_fraction),
-        ("rank", s.baseline.worst_wait_fraction, _worst(case)),
+        ("main", case.before.wait_fraction, case.now.wait_fraction),
+        ("rank", case.before.worst_wait_fraction, _worst(case)),
     ):
-        if after is None or before is None:
+        if before is None or after is None:
             continue
-        grown = after - before
-        if after >= value("wait.some") and grown >= value("wait.some-growth"):
+        if after >= value("wait.some") and after - before >= value("wait.some-growth"):
             return name
     return "helpers"
 
@@ -293,12 +272,9 @@ def _stopped(case: Case) -> float:
 
 
 def _loading_of_off(case: Case) -> float | None:
-    """Return the part of the added time off the CPU that ends when a loader or a worker delivers."""
-    found = case.account
-    off = found.seconds("blocked") + found.seconds("loading") + found.seconds("imbalance")
-    if off <= 0:
-        return None
-    return min(1.0, found.seconds("loading") / off)
+    seconds = case.account.seconds
+    off = seconds("blocked") + seconds("loading") + seconds("imbalance")
+    return min(1.0, seconds("loading") / off) if off > 0 else None
 
 
 def gil_held(found: Account) -> float | None:
@@ -372,9 +348,7 @@ def _top_apart(case: Case) -> float | None:
     s = case.signals
     row = s.movement.top_row
     own = float(s.table.per_call_ratio[row]) if row >= 0 else math.nan
-    return (
-        own / math.exp(s.movement.ratio) if math.isfinite(own) and math.isfinite(s.movement.ratio) else None
-    )
+    return own / math.exp(s.movement.ratio) if math.isfinite(own) else None
 
 
 def _top_gain(case: Case) -> float | None:
@@ -394,12 +368,6 @@ def _dearer(case: Case) -> float | None:
         return None
     dearer = known & (np.where(known, table.per_call_ratio, 0.0) >= value("per-call.dearer"))
     return float(table.baseline.active[dearer].sum()) / whole
-
-
-def _others_apart(case: Case) -> float | None:
-    """Return the factor, at least 1, by which the cost per call of functions moved, up or down."""
-    ratio = case.signals.movement.ratio
-    return math.exp(abs(ratio)) if math.isfinite(ratio) else None
 
 
 def code_row(case: Case) -> int:
@@ -442,18 +410,7 @@ def _code_place(case: Case) -> str:
     return f"{table.keys[row].path}:{line}" if line else table.keys[row].path
 
 
-def _work_subject(case: Case) -> str:
-    row = next((origin.row for origin in case.signals.origins.found if not origin.from_code), -1)
-    return case.signals.table.shown(row)
-
-
-def _machines_differ(case: Case) -> bool:
-    a, b = case.before, case.now
-    return models_differ(a, b) or bool(other_instructions(a, b))
-
-
 def _machine_part(case: Case) -> float | None:
-    """Return the share of the log slow-down that fixed work on the candidate's machine explains."""
     slower = machine_slower(case.before, case.now)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
@@ -466,7 +423,6 @@ def _dearer_or_slower(case: Case) -> float:
 
 
 def _machine_as_fast(case: Case) -> bool:
-    """Return whether no fixed work slowed enough to explain most of the slow-down."""
     a, b = case.before, case.now
     known = fixed_work(a, b)
     most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
@@ -491,8 +447,8 @@ def _yardstick(case: Case) -> float | None:
 
 
 def _yardstick_apart(case: Case) -> float | None:
-    moved, known = case.signals.movement.ratio, _yardstick(case)
-    return math.exp(moved) / known if known and math.isfinite(moved) else None
+    known = _yardstick(case)
+    return math.exp(case.signals.movement.ratio) / known if known else None
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
@@ -522,18 +478,10 @@ def _ratio(before: float | None, after: float | None) -> float:
     return after / before if before and after else math.nan
 
 
-def _command_differs(case: Case) -> bool:
-    a, b = case.before, case.now
-    return bool(a.command and b.command) and a.command != b.command
-
-
 def worst_mover(signals: Signals) -> int:
     """Return the row of the function that changed most beyond noise, except waits; −1 if none did."""
-    table = signals.table
-    for row in table.anomalous.nonzero()[0].tolist():
-        if not table.waits(row):
-            return int(row)
-    return -1
+    rows: list[int] = signals.table.anomalous.nonzero()[0].tolist()
+    return next((row for row in rows if not signals.table.waits(row)), -1)
 
 
 def ranges_repeated(case: Case) -> Repeated | None:
@@ -546,8 +494,8 @@ def ranges_repeated(case: Case) -> Repeated | None:
 
 
 def _ranges_part(case: Case) -> float | None:
-    """Return the part of the lost time that further NVTX ranges take; ranges of several threads may overlap."""
     found, lost = ranges_repeated(case), case.account.program_s
+    # Ranges of several threads may overlap.
     return None if found is None or lost <= 0 else min(1.0, max(0.0, found.added_s / lost))
 
 
@@ -597,7 +545,9 @@ READINGS: Mapping[str, Reading] = {
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
     # The account
-    "account.queue": Reading("share", "part of the lost time: queueing for a CPU", _queue),
+    "account.queue": Reading(
+        "share", "part of the lost time: queueing for a CPU", lambda c: _separate(c, "queue")
+    ),
     "account.queue-beyond": Reading(
         "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
     ),
@@ -614,7 +564,7 @@ READINGS: Mapping[str, Reading] = {
     "account.helpers-queue": Reading(
         "share",
         "part of the lost time: queueing of threads and processes that the main thread waits for",
-        _helpers_part,
+        lambda c: None if c.account.merged else _of_lost(c.account, c.account.helpers_queue_s),
     ),
     "settings.queue": Reading(
         "share",
@@ -632,7 +582,7 @@ READINGS: Mapping[str, Reading] = {
     "account.off": Reading(
         "share",
         "part of the lost time: off the CPU, not queueing",
-        lambda c: None if c.account.merged else _part(c, "blocked", "loading", "imbalance"),
+        lambda c: _separate(c, "blocked", "loading", "imbalance"),
     ),
     "account.waits": Reading(
         "share",
@@ -655,16 +605,12 @@ READINGS: Mapping[str, Reading] = {
     "account.imports": Reading(
         "share",
         "part of the lost time: imports in other processes than the main one",
-        lambda c: (
-            max(0.0, c.account.imports_s) / max(c.account.program_s, c.account.imports_s)
-            if c.account.imports_s > 0
-            else 0.0
-        ),
+        lambda c: _of_lost(c.account, c.account.imports_s),
     ),
     "account.gil": Reading(
         "share",
         "part of the lost time: waiting for the interpreter's lock",
-        lambda c: None if c.account.merged else _part(c, "gil"),
+        lambda c: _separate(c, "gil"),
     ),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
@@ -721,7 +667,13 @@ READINGS: Mapping[str, Reading] = {
         "growth of helpers.wait over the baseline",
         lambda c: _growth(c.before.rest_wait_fraction, c.now.rest_wait_fraction),
     ),
-    "any.wait": Reading("share", "the greater of main.wait and helpers.wait", _queued_most),
+    "any.wait": Reading(
+        "share",
+        "the greater of main.wait and helpers.wait",
+        lambda c: max(
+            (v for v in (c.now.wait_fraction, c.now.rest_wait_fraction) if v is not None), default=None
+        ),
+    ),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda c: c.now.throttled),
     "throttled-growth": Reading(
         "share",
@@ -908,7 +860,13 @@ READINGS: Mapping[str, Reading] = {
         "the range of ranges.factor",
         lambda c: "" if (found := ranges_repeated(c)) is None else found.key.name,
     ),
-    "work.subject": Reading("text", "the function from which the changed calls come", _work_subject),
+    "work.subject": Reading(
+        "text",
+        "the function from which the changed calls come",
+        lambda c: c.signals.table.shown(
+            next((origin.row for origin in c.signals.origins.found if not origin.from_code), -1)
+        ),
+    ),
     "work.function": Reading(
         "text",
         "the function with most of the added time",
@@ -945,12 +903,12 @@ READINGS: Mapping[str, Reading] = {
         lambda c: c.signals.table.shown(c.signals.movement.top_row),
     ),
     "others.moved": Reading(
-        "factor", "median factor of the cost per call over all functions, up or down", _others_apart
+        "factor",
+        "median factor of the cost per call over all functions, up or down",
+        lambda c: math.exp(abs(c.signals.movement.ratio)),
     ),
     "per-call": Reading(
-        "factor",
-        "cost per call, median over functions",
-        lambda c: math.exp(c.signals.movement.ratio) if math.isfinite(c.signals.movement.ratio) else None,
+        "factor", "cost per call, median over functions", lambda c: math.exp(c.signals.movement.ratio)
     ),
     "per-call.everywhere": Reading(
         "share",
@@ -978,7 +936,9 @@ READINGS: Mapping[str, Reading] = {
         "factor", "scatter of ln of the cost per call over functions", lambda c: c.signals.movement.spread
     ),
     "machines.differ": Reading(
-        "bool", "the CPUs' models or the instructions in use differ", _machines_differ
+        "bool",
+        "the CPUs' models or the instructions in use differ",
+        lambda c: models_differ(c.before, c.now) or bool(other_instructions(c.before, c.now)),
     ),
     "instructions.differ": Reading(
         "bool",
@@ -1039,7 +999,11 @@ READINGS: Mapping[str, Reading] = {
     "read.added": Reading(
         "bytes", "additional bytes read", lambda c: _growth(c.before.read_bytes, c.now.read_bytes)
     ),
-    "command.differs": Reading("bool", "the command lines differ", _command_differs),
+    "command.differs": Reading(
+        "bool",
+        "the command lines differ",
+        lambda c: bool(c.before.command and c.now.command) and c.before.command != c.now.command,
+    ),
     "cpu.part": Reading(
         "share", "part of ln of the slow-down that is CPU time", lambda c: c.signals.cpu_part
     ),
