@@ -14,7 +14,10 @@ from profkit.measure.side_facts import SideFacts
 from profkit.measure.side_neighbours import NOTICED
 from profkit.model.arrays import median
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
-from profkit.verdict.readings import Case, code_row, larger_inputs, ranges_repeated, uncalled_row, waited_row
+from profkit.verdict.readings import Case
+from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row
+from profkit.verdict.readings.function_times import waited_row
+from profkit.verdict.readings.given_inputs import larger_inputs
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value

@@ -18,7 +18,7 @@ from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
 from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.calibration import STEPS, confidence
-from profkit.verdict.readings import READINGS
+from profkit.verdict.readings import PARTS, READINGS
 from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
@@ -189,6 +189,9 @@ class TestData:
         # A producer that both lists share asks of one run only what that has.
         known = set(READINGS) | set(READINGS_ALONE)
         assert set().union(*words.values()) <= known
+
+    def test_no_two_parts_hold_a_reading_of_one_name(self) -> None:
+        assert len(READINGS) == sum(map(len, PARTS))
 
     def test_every_threshold_is_compared_with(self) -> None:
         in_rules = {c.threshold for _, rule in EVERY for c in conditions(rule)} - {""}
