@@ -188,7 +188,8 @@ class TestData:
 
     def test_every_reading_is_asked_for(self) -> None:
         words = asked("read")
-        shared = words.get("evidence.py", set()) | words.get("advice/producers.py", set())
+        makers = ("evidence/", "advice/")
+        shared = set().union(*(found for name, found in words.items() if name.startswith(makers)))
         named = {kind: set().union(*map(readings_of, rules)) for kind, (rules, _, _) in LISTS.items()}
         of_case = named["comparison"] | shared | words.get("judge.py", set()) | compared_by(READINGS)
         of_run = named["alone"] | shared | words.get("alone.py", set()) | compared_by(READINGS_ALONE)
@@ -228,13 +229,14 @@ class TestData:
     def test_units_are_known_and_used(self) -> None:
         units = {threshold.unit for threshold in THRESHOLDS.values()}
         units |= {reading.unit for readings in (READINGS, READINGS_ALONE) for reading in readings.values()}
-        made = calls(sources()["evidence.py"], "Evidence")
+        made = (node for tree in sources().values() for node in calls(tree, "Evidence"))
         units |= {node.args[1].value for node in made if isinstance(node.args[1], ast.Constant)}
         assert units == set(UNITS)
 
     def test_every_producer_is_used(self) -> None:
         by_rules = {name for _, rule in EVERY for name in rule.evidence}
         assert by_rules | tuples_given_to("produce") == set(evidence.PRODUCERS)
+        assert len(evidence.PRODUCERS) == sum(map(len, evidence.PARTS))
         by_rules = {name for _, rule in EVERY for name in rule.advice}
         assert by_rules | tuples_given_to("advise") == set(advice_producers.PRODUCERS)
 
