@@ -25,7 +25,7 @@ from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.calibration import STEPS, confidence
 from profkit.verdict.diagnosis import diagnose as diff
-from profkit.verdict.readings import READINGS
+from profkit.verdict.readings import PARTS, READINGS
 from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
@@ -188,7 +188,8 @@ class TestData:
 
     def test_every_reading_is_asked_for(self) -> None:
         words = asked("read")
-        shared = words.get("evidence.py", set()) | words.get("advice/producers.py", set())
+        makers = ("evidence/", "advice/")
+        shared = set().union(*(found for name, found in words.items() if name.startswith(makers)))
         named = {kind: set().union(*map(readings_of, rules)) for kind, (rules, _, _) in LISTS.items()}
         of_case = named["comparison"] | shared | words.get("judge.py", set()) | compared_by(READINGS)
         of_run = named["alone"] | shared | words.get("alone.py", set()) | compared_by(READINGS_ALONE)
@@ -197,6 +198,9 @@ class TestData:
         # A producer that both lists share asks of one run only what that has.
         known = set(READINGS) | set(READINGS_ALONE)
         assert set().union(*words.values()) <= known
+
+    def test_no_two_parts_hold_a_reading_of_one_name(self) -> None:
+        assert len(READINGS) == sum(map(len, PARTS))
 
     def test_every_threshold_is_compared_with(self) -> None:
         in_rules = {c.threshold for _, rule in EVERY for c in conditions(rule)} - {""}
@@ -225,13 +229,14 @@ class TestData:
     def test_units_are_known_and_used(self) -> None:
         units = {threshold.unit for threshold in THRESHOLDS.values()}
         units |= {reading.unit for readings in (READINGS, READINGS_ALONE) for reading in readings.values()}
-        made = calls(sources()["evidence.py"], "Evidence")
+        made = (node for tree in sources().values() for node in calls(tree, "Evidence"))
         units |= {node.args[1].value for node in made if isinstance(node.args[1], ast.Constant)}
         assert units == set(UNITS)
 
     def test_every_producer_is_used(self) -> None:
         by_rules = {name for _, rule in EVERY for name in rule.evidence}
         assert by_rules | tuples_given_to("produce") == set(evidence.PRODUCERS)
+        assert len(evidence.PRODUCERS) == sum(map(len, evidence.PARTS))
         by_rules = {name for _, rule in EVERY for name in rule.advice}
         assert by_rules | tuples_given_to("advise") == set(advice_producers.PRODUCERS)
 
