@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measuring import ROOT, environment
+from profkit.study.rank_study import RankStudy
 from profkit.study.rank_table import RankTable, rank_table
-from profkit.study.ranks import RankStudy, study_ranks
+from profkit.study.ranks import study_ranks
 from profkit.study.workers import crew
 
 _PROGRAM = ROOT / "tests" / "integration" / "programs" / "mpi_ranks.py"

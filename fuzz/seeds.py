@@ -29,7 +29,8 @@ import numpy as np
 
 from fuzz.mutate import TEXTS, packed, unpacked
 from fuzz.target import SEEDS
-from profkit.capture import mapped_tables
+from profkit.capture import mapped_layout
+from profkit.capture.mapped_tables import MappedTables
 from profkit.capture.record_types import RANK_CALLS
 from profkit.formats import load_run, write_run
 from profkit.formats.baselines import Store
@@ -510,11 +511,11 @@ def _noted(data: bytes) -> bytes:
 
 def _with_rank_calls(data: bytes) -> bytes:
     """Have the pauses of a tracer's file be calls that wait for other ranks."""
-    if not data.startswith(mapped_tables.MAGIC):
+    if not data.startswith(mapped_layout.MAGIC):
         return data
-    file, changed = mapped_tables.MappedTables(data), bytearray(data)
-    for thread in file._threads:
-        for at in file.entries(thread.number).get(mapped_tables._PAUSE, ()):
+    file, changed = MappedTables(data), bytearray(data)
+    for head in file.heads:
+        for at in file.entries(head.number)[mapped_layout.PAUSE]:
             changed[at + 8 : at + 12] = RANK_CALLS.to_bytes(4, "little")
     return bytes(changed)
 

@@ -10,7 +10,10 @@ from fuzz.mutate import Mutation
 from fuzz.oracles import check_text
 from fuzz.scratch import folder
 from fuzz.target import Target, Wrong
-from profkit.capture.mapped_tables import MAGIC, GrowingNames, MappedTables, ThreadEnd
+from profkit.capture.mapped_layout import MAGIC
+from profkit.capture.mapped_names import GrowingNames
+from profkit.capture.mapped_tables import MappedTables
+from profkit.capture.mapped_thread import ThreadEnd
 from profkit.capture.record_types import ThreadTable
 from profkit.capture.tables import paths_of
 from profkit.formats.codec import MemberError

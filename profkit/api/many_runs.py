@@ -23,8 +23,9 @@ from profkit.report.scalingdoc import ScalingReport
 from profkit.study.compare import Comparisons, compare_runs
 from profkit.study.history import History, history, read_history
 from profkit.study.rank_read import Member
+from profkit.study.rank_study import RankStudy
 from profkit.study.rank_table import expand, rank_table
-from profkit.study.ranks import RankStudy, study_ranks
+from profkit.study.ranks import study_ranks
 from profkit.study.scaling import Scaling, read_points, scaling
 from profkit.study.workers import crew
 

@@ -18,6 +18,7 @@ from profkit.capture import (
     endings,
     gathered,
     machines,
+    mapped_layout,
     mapped_tables,
     nvtx,
     program_files,
@@ -28,7 +29,7 @@ from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.lightning_ranks import with_lightning_ranks
-from profkit.capture.mapped_tables import ThreadEnd
+from profkit.capture.mapped_thread import ThreadEnd
 from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
 from profkit.capture.provenance import installed_packages
@@ -288,7 +289,7 @@ def _kept(path: Path, *, last: bool) -> Iterator[Record]:
     """Yield the records in a kept file, oldest first; of a tracer's file none if `last` is known."""
     try:
         with path.open("rb") as file:
-            of_tracer = file.read(len(mapped_tables.MAGIC)) == mapped_tables.MAGIC
+            of_tracer = file.read(len(mapped_layout.MAGIC)) == mapped_layout.MAGIC
         if not of_tracer:
             found = [records.read_bytes(path)]
         else:

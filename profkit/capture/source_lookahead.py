@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from profkit.capture import host
-from profkit.capture.mapped_tables import GrowingNames
+from profkit.capture.mapped_names import GrowingNames
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool import kept_files
 

@@ -9,14 +9,9 @@ import numpy as np
 
 from profkit.compare.pair import Pair, Side
 from profkit.identity.lookup_columns import rows_where
-from profkit.measure.critical_path import (
-    Composition,
-    PathReading,
-    compose,
-    path_effect,
-    path_rank,
-    read_path,
-)
+from profkit.measure.composition import Composition
+from profkit.measure.critical_path import compose
+from profkit.measure.path_reading import PathReading, path_effect, path_rank, read_path
 from profkit.measure.waits_by_name import reads_files, waits_for_ranks
 from profkit.model import Effect
 from profkit.model.arrays import Bools, Floats, Index, Rows, median

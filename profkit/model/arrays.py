@@ -64,3 +64,9 @@ def quantile(values: Floats, part: float) -> float:
     a, b = ordered[before], ordered[min(before + 1, len(ordered) - 1)]
     # Interpolate from the nearer of the two, as NumPy does.
     return float(a + (b - a) * (at - before) if at - before < 0.5 else b - (b - a) * (1 - (at - before)))
+
+
+def spread(seconds: float, over: Floats) -> Floats:
+    """Divide seconds among functions in proportion to their times, if any of these is known."""
+    whole = float(over.sum())
+    return over * (seconds / whole) if whole > 0 else np.zeros(len(over))

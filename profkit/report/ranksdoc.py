@@ -26,8 +26,9 @@ from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
 from profkit.report.wording.ranks import KINDS, deviation_name, rank_notes, ranks_verdict, wait_sentence
+from profkit.study.rank_study import RankStudy, Straggler
 from profkit.study.rank_table import RangeRow
-from profkit.study.ranks import LEAST_LISTED, RankStudy, Straggler
+from profkit.study.ranks import LEAST_LISTED
 from profkit.study.wait_states import WAIT_STATES, totals
 
 #: Most functions of the heat map, and most processes: those that deviate most.

@@ -5,69 +5,42 @@ It runs here, in other processes, or on a Dask cluster, so its results stay smal
 
 from __future__ import annotations
 
-import contextlib
-import fnmatch
-import math
-import os
-import re
-import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.folded_functions import folded, throttled_in
-from profkit.errors import FormatError, UsageError
-from profkit.formats.load import load_run, skipped
-from profkit.identity.file_matches import match_files
-from profkit.identity.function_keys import clean_name, unique_files
-from profkit.identity.rooted_paths import rooted
-from profkit.measure.iterations import warming_up
+from profkit.errors import FormatError
+from profkit.formats.load import skipped
 from profkit.measure.pause_seconds import collected, waited
-from profkit.measure.range_stats import pattern_of
 from profkit.measure.side_facts import first_thread
-from profkit.measure.waits_by_name import is_wait, waits_for_ranks
-from profkit.model import (
-    BUILTIN,
-    PROJECT,
-    STDLIB,
-    FunctionKey,
-    Notice,
-    Process,
-    Profile,
-    RangeCalls,
-    Roots,
-    Run,
-    Thread,
+from profkit.model import FunctionKey, Notice, Process, Profile, Run, Thread
+from profkit.model.arrays import Floats, Ints
+from profkit.study.job_processes import processes_of
+from profkit.study.rank_functions import (
+    IMPORT,
+    LIBRARY_WAIT,
+    NATIVE_WAIT,
+    RANK_WAIT,
+    STATE,
+    Bits,
+    FunctionRows,
+    RankNames,
+    Reference,
+    names_of,
 )
-from profkit.model.arrays import Floats, Index, Ints
-from profkit.study.wait_states import WAIT_STATES, wait_state
+from profkit.study.rank_ranges import RangeSums, sums_of_ranges
+from profkit.study.run_addresses import load
+from profkit.study.wait_states import WAIT_STATES
 
 Values = npt.NDArray[np.float32]
-Bits = npt.NDArray[np.uint8]
 
 #: Rows of `Reading.values` for each function: limits of the calls, then seconds.
 METRICS = ("calls_low", "calls_high", "run", "queue", "blocked")
 #: First row of `METRICS` in seconds.
 SECONDS = METRICS.index("run")
-#: Most range names kept per process: those with the most time.
-MOST_RANGES = 64
-#: Python functions whose self time counts as that of the collective operation in their name. Tracers do not
-#: see mpi4py's methods, which are made by Cython: their time is self time of the caller.
-_COLLECTIVE = re.compile(
-    r"_*(?:all_?reduce\w*|all_?gather\w*|all_?to_?all\w*|reduce_?scatter\w*|multi_node_mean\w*|i?barrier"
-    r"|bcast\w*|broadcast(?:_(?:data|coalesced|parameters|object\w*))?)_*",
-    re.IGNORECASE,
-)
-#: Imports: they precede the work, or wait for all ranks in ``MPI_Init``.
-_IMPORTS = re.compile(r"<built-in method (?:_imp\.|marshal\.loads|posix\.stat|_io\.open_code|nt\.stat)")
-_RANK_WAIT, _NATIVE_WAIT, _LIBRARY_WAIT, _IMPORT = 1, 2, 4, 8
-#: The bits from here on hold the index of a wait state.
-_STATE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +89,6 @@ class Member:
         return self.run_s + self.queue_s + self.blocked_s
 
 
-@dataclass(frozen=True, slots=True)
-class RangeSums:
-    """NVTX ranges of one name in one process, without the `left_out` slow ones at the beginning.
-
-    `waits_s`: seconds in calls that wait for other processes, in all ranges including `left_out`; NaN if not
-    recorded.
-    """
-
-    count: int
-    left_out: int
-    total_s: float
-    median_s: float
-    waits_s: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
     """What one process contributes to the comparison.
@@ -144,14 +102,6 @@ class Reading:
     shares: Values
     more: tuple[tuple[FunctionKey, float], ...]
     ranges: Mapping[tuple[str, str], RangeSums]
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The file whose project file names all others are mapped to."""
-
-    path: str
-    files: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,96 +139,16 @@ def read_file(path: str, task: Task) -> FileReading:
         return FileReading(skipped=skipped(error))
     throttled = throttled_in((run,))
     run = folded(run, task.folded)
-    found = _processes(run, alone=task.alone)
+    found = processes_of(run, alone=task.alone)
     readings = tuple(_reading(run, process, helpers, label, task) for process, helpers, label in found)
     return FileReading(readings, throttled=throttled)
 
 
-def reference_of(path: str) -> Reference:
-    run = load(path)
-    process = _processes(run, alone=False)[0][0]
-    thread = first_thread(process)
-    profile = Profile.empty() if thread is None else thread.profile
-    files = {rooted(profile.strings[f], process.roots) for f in unique_files(profile)[0].tolist()}
-    return Reference(path, frozenset(path for root, path in files if root == PROJECT))
-
-
-def load(path: str, *, edges: bool = False, processes: bool = True) -> Run:
-    """Return the run of a path or address; raises `FormatError`."""
-    with local(path) as file:
-        try:
-            return replace(load_run(file, edges=edges, processes=processes), path=path)
-        except FormatError as error:
-            raise FormatError(path, error.problem, error.hint) from None
-
-
-@contextlib.contextmanager
-def local(path: str) -> Iterator[str]:
-    """Yield a local path for a file or address; a fetched copy is deleted afterwards."""
-    if "://" not in path:
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
-        copy = os.path.join(directory, "run.prof")
-        with addressed(path, "fetched") as (system, inside):
-            system.get_file(inside, copy)
-        yield copy
-
-
-@contextlib.contextmanager
-def addressed(address: str, what: str) -> Iterator[tuple[Any, str]]:
-    """Yield the fsspec file system of an address, and the path there; errors say "cannot be `what`"."""
-    try:
-        from fsspec.core import url_to_fs  # type: ignore[import-untyped]
-    except ImportError:
-        raise UsageError(f"{address}: addresses need fsspec; install profkit[dask]") from None
-    try:
-        yield url_to_fs(address)
-    except Exception as error:  # file systems raise their own exception types
-        problem = " ".join(str(error).split())[:120] or type(error).__name__
-        raise FormatError(address, f"cannot be {what}: {problem}", "check the address") from None
-
-
-# Which processes
-
-
-def _processes(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
-    """Return the processes to compare, each with its helpers and its label."""
-    name = os.path.basename(run.path.rstrip("/"))
-    ranks = [p for p in run.processes if p.role == "rank" and p.profiled]
-    if len(ranks) > 1:
-        return [(p, _helpers(run, p), f"rank {p.rank}") for p in ranks]
-    workers = [p for p in run.processes if p.role == "worker" and p.profiled]
-    if alone and not ranks and len(workers) > 1:
-        return [(p, _helpers(run, p), f"worker {p.pid}") for p in workers]
-    first = ranks[0] if ranks else run.processes[0]
-    job = run.job
-    rank = first.rank if first.rank is not None else job.get("rank")
-    if first.rank is None and rank is not None:
-        first = replace(first, rank=rank, local_rank=job.get("local_rank"), node=job.get("node"))
-    others = tuple(p for p in run.processes if p.pid != first.pid or p.parent != first.parent)
-    return [(first, others, name if rank is None else f"rank {rank}")]
-
-
-def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
-    """Return the descendants of a process on its host."""
-    host = process.host and process.host.name
-    found, known = [], {process.pid}
-    for other in sorted(run.processes, key=lambda p: p.pid or 0):
-        if other is not process and other.parent in known and (other.host and other.host.name) == host:
-            known.add(other.pid)
-            found.append(other)
-    return tuple(found)
-
-
-# One process
-
-
 def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str, task: Task) -> Reading:
     main = first_thread(process)
-    names = _names(task.waits)
+    names = names_of(task.waits)
     sums = _Sums(names, task.columns)
-    measured = True
+    measured, range_calls, bits = True, None, np.zeros(0, np.uint8)
     totals = np.zeros(5)
     collects_s, collects_in = None, None
     off_for: tuple[float, ...] | None = None
@@ -287,20 +157,20 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         measured = main.profile.wait is not None and main.profile.blocked is not None
         rows = names.rows(main.profile, process.roots, task.reference)
         totals = sums.add(main, rows, main=True)
-        bits = rows[2]
+        range_calls, bits = main.range_calls, rows.bits
         running, queue, off = _divided(main.profile, bits)
-        waits = (bits & _RANK_WAIT) != 0
+        waits = (bits & RANK_WAIT) != 0
         seconds = (running + queue + off)[waits]
-        waits_by = np.bincount(bits[waits] >> _STATE, seconds, len(WAIT_STATES)).astype(np.float64)
+        waits_by = np.bincount(bits[waits] >> STATE, seconds, len(WAIT_STATES)).astype(np.float64)
         if measured and main.pauses is not None:
-            work = (bits & (_RANK_WAIT | _IMPORT)) == 0
+            work = (bits & (RANK_WAIT | IMPORT)) == 0
             off_for = tuple(waited(main)[:, work].sum(axis=1).tolist())
             # A collection is timed by the clock, so its queueing is already in the function's queueing.
             collects = np.where(work, np.minimum(collected(main), running), 0.0)
             collects_s = float(collects.sum())
             if collects_s > 0:
                 most = int(collects.argmax())
-                collects_in = names.function(int(rows[0][most]), int(rows[1][most]))
+                collects_in = names.function(int(rows.place[most]), int(rows.name[most]))
     of_helpers = 0.0
     for owner in (process, *helpers):
         for thread in owner.threads:
@@ -337,129 +207,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         off_for=off_for,
     )
     shares, more = sums.shares(task.floor)
-    return Reading(member, sums.values, shares, more, _ranges(process, main, names, task))
-
-
-class _Names:
-    """Numbers for files and names of functions, and flags of what they mean; one table per thread.
-
-    What was looked up is kept: the processes of a job have the same functions.
-    """
-
-    def __init__(self, waits: tuple[str, ...]) -> None:
-        self.waits = waits
-        self.place_list: list[tuple[str, str]] = []
-        self.place_bits = bytearray()
-        self.name_list: list[str] = []
-        self.name_bits = bytearray()
-        self.place = cache(self._place)
-        self.name = cache(self._name)
-        self.raw_place = cache(lambda raw, roots: self.place(rooted(raw, roots)))
-        self.raw_name = cache(lambda raw: self.name(clean_name(raw)))
-        # Only one table: those of earlier passes are never needed again.
-        self.packed = lru_cache(1)(self._packed)
-
-    def _place(self, key: tuple[str, str]) -> int:
-        root, path = key
-        imports = root == STDLIB and path.startswith("importlib/")
-        self.place_list.append(key)
-        self.place_bits.append((_LIBRARY_WAIT if root == STDLIB else 0) | (_IMPORT if imports else 0))
-        return len(self.place_list) - 1
-
-    def _name(self, text: str) -> int:
-        bits = self._bits(text)
-        self.name_list.append(text)
-        self.name_bits.append(bits | (wait_state(text) << _STATE if bits & _RANK_WAIT else 0))
-        return len(self.name_list) - 1
-
-    def function(self, place: int, name: int) -> FunctionKey:
-        return FunctionKey(*self.place_list[place], self.name_list[name])
-
-    def _bits(self, name: str) -> int:
-        last = name.rpartition(".")[2]
-        if any(fnmatch.fnmatchcase(name, w) or fnmatch.fnmatchcase(last, w) for w in self.waits):
-            return _RANK_WAIT
-        if name.startswith("<"):
-            if waits_for_ranks(name):
-                return _RANK_WAIT
-            return (_NATIVE_WAIT if is_wait(name, BUILTIN) else 0) | (_IMPORT if _IMPORTS.match(name) else 0)
-        if _COLLECTIVE.fullmatch(last):
-            return _RANK_WAIT
-        return _LIBRARY_WAIT if is_wait(name, STDLIB) else 0
-
-    def rows(self, profile: Profile, roots: Roots, reference: Reference | None) -> tuple[Ints, Ints, Bits]:
-        """Return the numbers of each row's file and name, and its flags."""
-        files, of_file = unique_files(profile)
-        numbers = [self.raw_place(profile.strings[f], roots) for f in files.tolist()]
-        if reference is not None:
-            self._aligned(profile, roots, files, numbers, reference)
-        named = np.where(profile.qualname != 0, profile.qualname, profile.name)
-        used, of_name = np.unique(named, return_inverse=True)
-        numbers_of_names = [self.raw_name(profile.strings[i]) for i in used.tolist()]
-        places = np.array(numbers, np.int64)[of_file]
-        names = np.array(numbers_of_names, np.int64)[of_name.reshape(-1)]
-        of_row = np.frombuffer(bytes(self.name_bits), np.uint8)[names]
-        of_place = np.frombuffer(bytes(self.place_bits), np.uint8)[places]
-        # A Python function waits by its name only if it is in the standard library.
-        of_row = of_row & ~np.where(of_place & _LIBRARY_WAIT, 0, _LIBRARY_WAIT).astype(np.uint8)
-        return places, names, (of_row | (of_place & _IMPORT)).astype(np.uint8)
-
-    def _aligned(
-        self,
-        profile: Profile,
-        roots: Roots,
-        files: Index,
-        numbers: list[int],
-        reference: Reference,
-    ) -> None:
-        """Map project files that lie elsewhere than in the reference to its names."""
-        mine = {self.place_list[n][1] for n in numbers if self.place_list[n][0] == PROJECT}
-        if mine <= reference.files or reference.files <= mine:
-            return
-        process = _processes(load(reference.path), alone=False)[0][0]
-        thread = first_thread(process)
-        if thread is None:
-            return
-        ours = thread.profile
-        known: dict[str, int] = {}
-
-        def numbered(one: Profile) -> Index:
-            table = np.array([known.setdefault(text, len(known)) for text in one.strings], np.int32)
-            return table[one.name]
-
-        here, there, _ = match_files(ours, profile, process.roots, roots, numbered(ours), numbered(profile))
-        matched_here = dict(zip(ours.file.tolist(), here.tolist(), strict=True))
-        back = {match: self.raw_place(ours.strings[f], process.roots) for f, match in matched_here.items()}
-        matched_there = dict(zip(profile.file.tolist(), there.tolist(), strict=True))
-        for i, f in enumerate(files.tolist()):
-            numbers[i] = back.get(matched_there[f], numbers[i])
-
-    def _packed(self, columns: tuple[FunctionKey, ...]) -> tuple[Ints, Ints]:
-        """Return the columns as sorted numbers, and the position of each among the columns."""
-        pairs = [(self.place((key.root, key.path)), self.name(key.qualname)) for key in columns]
-        numbers = np.array([p << 32 | n for p, n in pairs], np.int64)
-        order = np.argsort(numbers)
-        return numbers[order], order
-
-
-def waits_and_imports(
-    functions: Sequence[FunctionKey], waits: tuple[str, ...]
-) -> tuple[list[bool], list[bool]]:
-    """Return which functions wait for other processes of the job (`waits` as in `Task`), and which import."""
-    names = _names(waits)
-    bits = [names.name_bits[names.name(k.qualname)] | names.place_bits[names.place(k[:2])] for k in functions]
-    return [bool(b & _RANK_WAIT) for b in bits], [bool(b & _IMPORT) for b in bits]
-
-
-#: A Dask worker may read several files at once, in threads.
-_of_thread = threading.local()
-
-
-def _names(waits: tuple[str, ...]) -> _Names:
-    known: _Names | None = getattr(_of_thread, "names", None)
-    if known is None or known.waits != waits:
-        known = _of_thread.names = _Names(waits)
-    return known
+    return Reading(member, sums.values, shares, more, sums_of_ranges(process, range_calls, bits))
 
 
 def _calls(profile: Profile) -> tuple[Floats, Floats]:
@@ -473,22 +221,21 @@ def _calls(profile: Profile) -> tuple[Floats, Floats]:
 class _Sums:
     """Time of one process by function, gathered from its threads."""
 
-    def __init__(self, names: _Names, columns: tuple[FunctionKey, ...]) -> None:
+    def __init__(self, names: RankNames, columns: tuple[FunctionKey, ...]) -> None:
         self.names = names
         self.sorted, self.order = names.packed(columns)
         self.values = np.zeros((len(METRICS), len(columns)), np.float32)
         self.packed: list[Ints] = []
         self.seconds: list[Floats] = []
 
-    def add(self, thread: Thread, rows: tuple[Ints, Ints, Bits], *, main: bool) -> Floats:
+    def add(self, thread: Thread, rows: FunctionRows, *, main: bool) -> Floats:
         """Add a thread; return seconds of running, queueing, blocked, rank waits and imports."""
-        places, named, bits = rows
-        profile = thread.profile
-        run, queue, off = _divided(profile, bits)
+        bits = rows.bits
+        run, queue, off = _divided(thread.profile, bits)
         if not main:
             # An idle helper waits: only its work counts.
             off = np.zeros(len(off))
-        packed = places << 32 | named
+        packed = rows.place << 32 | rows.name
         whole = run + queue + off
         self.packed.append(packed)
         self.seconds.append(whole)
@@ -497,10 +244,10 @@ class _Sums:
             at[at == len(self.sorted)] = 0
             known = np.flatnonzero(self.sorted[at] == packed)
             into = self.order[at[known]]
-            for i, column in enumerate((*_calls(profile), run, queue, off)):
+            for i, column in enumerate((*_calls(thread.profile), run, queue, off)):
                 added = np.bincount(into, column[known], self.values.shape[1])
                 self.values[i] += added.astype(np.float32)
-        waits, imports = (bits & _RANK_WAIT) != 0, (bits & _IMPORT) != 0
+        waits, imports = (bits & RANK_WAIT) != 0, (bits & IMPORT) != 0
         work = ~(waits | imports)
         return np.array(
             [
@@ -541,50 +288,5 @@ def _divided(profile: Profile, bits: Bits) -> tuple[Floats, Floats, Floats]:
             profile.wait,
             profile.blocked,
         )
-    waits = (bits & (_NATIVE_WAIT | _LIBRARY_WAIT)) != 0
+    waits = (bits & (NATIVE_WAIT | LIBRARY_WAIT)) != 0
     return np.where(waits, 0.0, profile.tottime), np.zeros(len(bits)), np.where(waits, profile.tottime, 0.0)
-
-
-def _ranges(
-    process: Process, main: Thread | None, names: _Names, task: Task
-) -> dict[tuple[str, str], RangeSums]:
-    """Sum up the NVTX ranges of a process by name."""
-    ranges = process.ranges
-    if ranges is None or not len(ranges):
-        return {}
-    inside, unseen = {}, math.nan
-    if main is not None and main.range_calls is not None:
-        bits = names.rows(main.profile, process.roots, task.reference)[2]
-        inside, unseen = _waits_inside(main.range_calls, bits), 0.0
-    folded: dict[str, int] = {}
-    table = [folded.setdefault(pattern_of(text), len(folded)) for text in ranges.strings]
-    number = np.array(table, np.int64)
-    texts = list(folded)
-    ended = np.flatnonzero(ranges.ended)
-    kind = number[ranges.name[ended]] << 32 | number[ranges.domain[ended]]
-    found: dict[tuple[str, str], RangeSums] = {}
-    for value in np.unique(kind).tolist():
-        rows = ended[kind == value]
-        seconds = ranges.duration_s[rows[np.argsort(ranges.begin_ns[rows], kind="stable")]]
-        left_out = warming_up(seconds)
-        used = seconds[left_out:]
-        key = texts[value & 0xFFFFFFFF], texts[value >> 32]
-        waits_s = inside.get(key, unseen)
-        found[key] = RangeSums(len(used), left_out, float(used.sum()), float(np.median(used)), waits_s)
-    most = sorted(found, key=lambda key: (-found[key].total_s, key))[:MOST_RANGES]
-    return {key: found[key] for key in most}
-
-
-def _waits_inside(calls: RangeCalls, bits: Bits) -> dict[tuple[str, str], float]:
-    """Return the seconds in calls that wait for other ranks, by the ranges around them."""
-    waits = (bits[calls.function] & _RANK_WAIT) != 0
-    own = np.bincount(calls.context[waits], calls.tottime[waits], len(calls.parent))
-    found: dict[tuple[str, str], float] = {}
-    for context in np.flatnonzero(own).tolist():
-        around, at = set(), context
-        while at >= 0:
-            around.add((calls.strings[calls.domain[at]], pattern_of(calls.strings[calls.name[at]])))
-            at = int(calls.parent[at])
-        for key in around:
-            found[key] = found.get(key, 0.0) + float(own[context])
-    return found

@@ -14,27 +14,17 @@ from functools import partial
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import files_of, unreadable
 from profkit.model import PROJECT, FunctionKey, Notice
 from profkit.model.arrays import Floats
 from profkit.model.notices import MOST_RANKS, missing_ranks
-from profkit.study.rank_read import (
-    METRICS,
-    SECONDS,
-    Member,
-    RangeSums,
-    Reading,
-    Task,
-    addressed,
-    read_file,
-    reference_of,
-)
+from profkit.study.rank_functions import reference_of
+from profkit.study.rank_ranges import RangeSums
+from profkit.study.rank_read import METRICS, SECONDS, Member, Reading, Task, Values, read_file
+from profkit.study.run_addresses import addressed
 from profkit.study.workers import Crew
-
-Values = npt.NDArray[np.float32]
 
 #: Part (1) of any process's time from which a function is in the table.
 FLOOR = 0.001

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from profkit.compare.origins import Origins
 from profkit.compare.signals import Signals
 from profkit.identity.readable_names import readable_name
-from profkit.measure.critical_path import Composition, Repeats
+from profkit.measure.composition import Composition, Repeats
 from profkit.model.arrays import Floats, median
 from profkit.model.pauses import WAITS
 from profkit.verdict.thresholds import value

@@ -11,8 +11,9 @@ import numpy as np
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
 from profkit.identity.readable_names import readable_name
-from profkit.measure.critical_path import compose, path_rank, read_path
+from profkit.measure.critical_path import compose
 from profkit.measure.line_times import FunctionLines, seen_lines
+from profkit.measure.path_reading import path_rank, read_path
 from profkit.measure.selected_processes import Selected, select
 from profkit.measure.side_facts import SideFacts, no_side, side_facts
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks

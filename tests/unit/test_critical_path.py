@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from profkit.compare.waiting_rows import waiting_rows
-from profkit.measure.critical_path import Composition, PathReading, compose, path_rank, read_path
+from profkit.measure.composition import Composition
+from profkit.measure.critical_path import compose
+from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
 from profkit.model import BUILTIN, PROJECT, STDLIB, Process, Profile, Run, Thread

@@ -95,7 +95,7 @@ def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:
     assert (slices.begin_ns < slices.end_ns).all()
     names = {file.codes.name[i] for i in found.within.tolist()}
     assert "walk" in names
-    assert not any(file.own[i] for i in (*found.function.tolist(), *found.within.tolist()))
+    assert not any(file.functions.own[i] for i in (*found.function.tolist(), *found.within.tolist()))
     assert (found.line > 0).all()
     assert (found.seconds > 0).all()
 

@@ -21,7 +21,8 @@ import pytest
 
 from profkit.capture import host, source_cache
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
-from profkit.capture.mapped_tables import GrowingNames, MappedTables
+from profkit.capture.mapped_names import GrowingNames
+from profkit.capture.mapped_tables import MappedTables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source import SourceFile
 from profkit.capture.source_cache import Sources, cache_file

@@ -8,7 +8,7 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name
-from profkit.study.ranks import COMPUTING, STANDING, Deviation, RankStudy, Straggler
+from profkit.study.rank_study import COMPUTING, STANDING, Deviation, RankStudy, Straggler
 from profkit.study.wait_states import IMBALANCE, OTHER
 
 #: What a straggler does instead of waiting, by its kind.

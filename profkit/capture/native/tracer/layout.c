@@ -1,4 +1,4 @@
-/* The numbers match profkit/capture/mapped_tables.py; changing them requires a new STORE_VERSION. */
+/* The numbers match profkit/capture/mapped_layout.py; changing them requires a new STORE_VERSION. */
 #include "tables.h"
 
 #include "layout.h"

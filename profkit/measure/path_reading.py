@@ -1,0 +1,244 @@
+"""What is read of a run's critical path: the times of its thread, and of the helpers, by function.
+
+The path is the main thread of the main process or of one rank; helpers are all other threads and processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from profkit.identity.lookup_columns import Looked
+from profkit.measure import pause_seconds
+from profkit.measure.imports import import_seconds
+from profkit.measure.inventory import queued_s, ran_s
+from profkit.measure.selected_processes import Selected
+from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes
+from profkit.measure.waits_by_name import waits_for_ranks
+from profkit.model import Effect, Process, Profile, Run, Thread
+from profkit.model.arrays import Floats, Rows, known_sum, spread
+from profkit.model.pauses import WAITS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathReading:
+    """What was read of one run: seconds, and arrays over the n rows of its selected profile.
+
+    `wall_s` is self time of the path's thread where the command's wall is unknown. `life_s`, `run_s` and
+    `queue_s` are ``None`` without kernel counters; `own_wait` (queued) and `own_blocked` (off the CPU
+    otherwise) are ``None`` where not traced. `helpers` is active time of the program's other threads and
+    processes; `helpers_wait` and `helpers_blocked` are 0 where not measured. `native_run_s` and
+    `native_queue_s` are the parts of the helpers' sums in the path's process that run no Python.
+
+    `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`).
+    `collected` is the garbage collector's time in the path's thread; `held` is how long threads waited while
+    a function held the interpreter's lock; `helpers_imports` is the part of `helpers` that imported modules
+    in other processes.
+    """
+
+    wall_s: float
+    life_s: float | None
+    run_s: float | None
+    queue_s: float | None
+    own: Floats
+    own_wait: Floats | None
+    own_blocked: Floats | None
+    helpers: Floats
+    helpers_blocked: Floats
+    helpers_wait: Floats
+    helpers_run_s: float
+    helpers_queue_s: float
+    delivery_s: float
+    own_waits: Floats | None = None
+    helpers_waits: Floats | None = None
+    collected: Floats | None = None
+    held: Floats | None = None
+    helpers_imports: Floats | None = None
+    native_run_s: float = 0.0
+    native_queue_s: float = 0.0
+
+    @property
+    def counters(self) -> tuple[float, float, float] | None:
+        """Life, running and queueing of the path's thread by the kernel's counters, if these are known."""
+        if self.life_s is None or self.run_s is None or self.queue_s is None:
+            return None
+        return self.life_s, self.run_s, self.queue_s
+
+    def placed(self, rows: Rows, n: int) -> PathReading:
+        """Return the same over `n` other rows; `rows` says where each row goes, −1 to drop it."""
+        kept = rows >= 0
+
+        def moved(values: Any) -> Any:
+            if not isinstance(values, np.ndarray):
+                return values
+            if values.ndim == 2:
+                return np.array([moved(row) for row in values])
+            return np.bincount(rows[kept], values[kept], n).astype(np.float64)
+
+        return PathReading(*(moved(getattr(self, field.name)) for field in fields(self)))
+
+
+def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
+    """Return the rank whose active time grew most, or that has most if one object is passed twice."""
+    before, after = ({p.rank: p for p in main_processes(side)} for side in (baseline, candidate))
+    common = [rank for rank in after if rank is not None and rank in before]
+    if len(common) < 2:
+        return None
+    alone = baseline is candidate
+
+    def grown(rank: int) -> float:
+        now, earlier = _useful(after[rank]), _useful(before[rank])
+        return now if alone else now - earlier
+
+    return max(common, key=grown)
+
+
+def _useful(process: Process) -> float:
+    """Return the seconds that the first thread ran or queued, less CPU time in calls that wait for ranks."""
+    thread = first_thread(process)
+    if thread is None:
+        return 0.0
+    profile = thread.profile
+    of = Looked(profile.name, profile.strings).where(waits_for_ranks)
+    blocked = 0.0 if profile.blocked is None else float(profile.blocked[of].sum())
+    spun = float(profile.tottime[of].sum()) - blocked
+    return max(0.0, (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) - spun)
+
+
+def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
+    """Read the critical path of the selected part of a run, through the rank that `path_rank` chose."""
+    n = len(selected.profile)
+    chosen = _path_process(selected, rank)
+    thread = first_thread(chosen) if chosen is not None else None
+    own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
+    wall = run.wall_s
+    none = np.zeros(n)
+    if chosen is None or thread is None:
+        return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
+    wall = wall or chosen.wall_s or float(own.sum())
+    run_all = known_sum(map(ran_s, run.processes)) or 0.0
+    queue_all = known_sum(map(queued_s, run.processes)) or 0.0
+    helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
+    helpers_blocked, helpers_queued = none, none
+    if helpers_wait is not None and off is not None:
+        helpers = np.maximum(helpers - helpers_wait - off, 0.0)
+        helpers_blocked, helpers_queued = off, helpers_wait
+        helpers += _of_native_threads(selected, chosen, n)
+    imports = None
+    if any(process is not chosen for process in selected.processes):
+        imports = _added(selected, lambda p, _: p is not chosen, import_seconds, (n,))
+    pauses: dict[str, Floats] = {}
+    if thread.pauses is not None:
+        kinds, rows = (len(WAITS), n), (n,)
+        pauses = {
+            "own_waits": _added(selected, lambda _, t: t is thread, pause_seconds.waited, kinds),
+            "helpers_waits": _added(
+                selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
+            ),
+            "collected": _added(selected, lambda _, t: t is thread, pause_seconds.collected, rows),
+            "held": _added(selected, lambda p, _: p is chosen, pause_seconds.held, rows),
+        }
+    return PathReading(
+        wall_s=wall,
+        life_s=chosen.wall_s if chosen.wall_s is not None else wall,
+        run_s=thread.run_s,
+        queue_s=thread.run_queue_wait_s,
+        own=own,
+        own_wait=wait,
+        own_blocked=blocked,
+        helpers=helpers,
+        helpers_blocked=helpers_blocked,
+        helpers_wait=helpers_queued,
+        helpers_run_s=max(0.0, run_all - (thread.run_s or 0.0)),
+        helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
+        delivery_s=delivery_seconds(chosen) or 0.0,
+        helpers_imports=imports,
+        native_run_s=_native_s(chosen, "run_s"),
+        native_queue_s=_native_s(chosen, "run_queue_wait_s"),
+        **pauses,
+    )
+
+
+def _path_process(selected: Selected, rank: int | None) -> Process | None:
+    mains = main_processes(selected.processes)
+    return next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
+
+
+def path_effect(selected: Selected, rank: int | None) -> Effect | None:
+    """Return what capture added to the path's wall: 0 without functions, ``None`` if unknown."""
+    process = _path_process(selected, rank)
+    if process is None or process.effect is not None:
+        return None if process is None else process.effect
+    traced = any(len(thread.profile) for thread in process.threads)
+    return None if traced else Effect(0.0, 0.0, 0.0)
+
+
+def _of_threads(
+    selected: Selected, wanted: Callable[[Thread], bool], n: int
+) -> tuple[Floats, Floats | None, Floats | None]:
+    """Return self, queueing and blocked time of threads by row; the last two ``None`` if not measured."""
+    total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
+    measured = True
+    for _, thread, rows in selected.threads:
+        profile = thread.profile
+        if not len(profile) or not wanted(thread):
+            continue
+        total += np.bincount(rows, profile.tottime + _tracing(thread), n)
+        if profile.wait is None or profile.blocked is None:
+            measured = False
+            continue
+        wait += np.bincount(rows, profile.wait, n)
+        blocked += np.bincount(rows, profile.blocked, n)
+    return total, wait if measured else None, blocked if measured else None
+
+
+def _added(
+    selected: Selected,
+    wanted: Callable[[Process, Thread], bool],
+    seconds: Callable[[Thread], Floats],
+    shape: tuple[int, ...],
+) -> Floats:
+    """Sum `seconds` of each wanted thread by row of the result (its last axis)."""
+    result = np.zeros(shape)
+    for process, thread, rows in selected.threads:
+        if wanted(process, thread):
+            np.add.at(result.T, rows, seconds(thread).T)
+    return result
+
+
+def _of_native_threads(selected: Selected, chosen: Process, n: int) -> Floats:
+    """Return CPU time of threads without functions (BLAS, OpenMP) in helper processes, by their functions."""
+    result = np.zeros(n)
+    for process in selected.processes:
+        native_s = _native_s(process, "run_s")
+        if process is chosen or not native_s:
+            continue
+        ran = np.zeros(n)
+        for owner, thread, rows in selected.threads:
+            if owner is process and len(thread.profile):
+                ran += np.bincount(rows, _ran(thread.profile), n)
+        result += spread(native_s, ran)
+    return result
+
+
+def _native_s(process: Process, counter: str) -> float:
+    """Return the sum of a counter over the threads without functions."""
+    native = (getattr(thread, counter) for thread in process.threads if not len(thread.profile))
+    return known_sum(native) or 0.0
+
+
+def _ran(profile: Profile) -> Floats:
+    """Return CPU time by function, as far as its waiting was measured."""
+    ran = profile.tottime
+    for off in (profile.wait, profile.blocked):
+        if off is not None:
+            ran = np.maximum(ran - off, 0.0)
+    return ran
+
+
+def _tracing(thread: Thread) -> Floats:
+    """Return the tracing time, which no function includes, spread over functions by CPU time."""
+    return spread(thread.tracer_s or 0.0, _ran(thread.profile))
