@@ -119,8 +119,8 @@ def packages(python: str, *requirements: str) -> Path:
     def install(directory: Path) -> None:
         # This interpreter's pip: those of .ci/newer-pythons have none.
         # Its bytecode would be this interpreter's, too.
-        words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps"]
-        words += ["--only-binary", ":all:"]
+        words = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        words += ["--no-compile", "--no-deps", "--only-binary", ":all:"]
         words += ["--python-version", version_of(python), "--implementation", "cp"]
         done = finished([*words, "--target", directory, *requirements])
         why = f"{', '.join(requirements)} cannot be installed for {python}: {done.stderr.strip()[-200:]}"

@@ -7,10 +7,12 @@ caller–callee sums are derived here; nothing is drawn by chance.
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pytest
 
 from profkit.compare.pair import pair_of
 from profkit.compare.signals import signals_of
@@ -27,8 +29,11 @@ from profkit.model import (
     Thread,
     Tier,
 )
+from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, Account
+from profkit.verdict.diagnosis import diagnose
 from profkit.verdict.judge import case_of
 from profkit.verdict.readings import Case
+from profkit.verdict.types import Diff
 from tests.builders import Row, manifest, profile
 
 PROJECT_FILE = "/w/m.py"
@@ -36,6 +41,10 @@ PROJECT_FILE = "/w/m.py"
 ACQUIRE = "<method 'acquire' of '_thread.lock' objects>"
 #: Where a consumer waits for what a loader thread hands over.
 QUEUE_GET = "/usr/lib/python3.11/queue.py"
+#: The identity holds to rounding.
+ROUNDING = 1e-9
+#: Buckets that only newer tracers fill.
+WHERE_KNOWN = (*PAUSES, CAPTURE)
 #: Marks a source that is made of the function's name: the same on both sides unless a test says otherwise.
 _OWN = "own"
 
@@ -242,9 +251,18 @@ def training(
     ]
 
 
-def compare(baseline: RunSet, candidate: RunSet, process: str | None = None) -> Case:
+def _sides(*sides: Run | RunSet) -> tuple[RunSet, ...]:
+    return tuple(side if isinstance(side, RunSet) else one_side(side) for side in sides)
+
+
+def compare(baseline: Run | RunSet, candidate: Run | RunSet, process: str | None = None) -> Case:
     """What a comparison of two sides is judged by."""
-    return case_of(signals_of(pair_of(baseline, candidate, process=process)))
+    return case_of(signals_of(pair_of(*_sides(baseline, candidate), process=process)))
+
+
+def diffed(baseline: Run | RunSet, candidate: Run | RunSet) -> Diff:
+    """The whole result of a comparison."""
+    return diagnose(*_sides(baseline, candidate))
 
 
 def sampled(run: Run) -> Run:
@@ -269,8 +287,8 @@ def estimated(
     """The same run as the sampled tier captures it, with the true values as its estimates.
 
     `half_width` is half the width of the intervals of calls over the calls, ``None`` where they are not known, `of`
-    the same by function, `period` the seconds between two samples of a thread. A function that no sample met, in itself
-    or in what it calls, is left out.
+    the same by function, `period` the seconds between two samples of a thread. A function that no sample met, in
+    itself or in what it calls, is left out.
     """
 
     def sampled_profile(prof: Profile) -> Profile:
@@ -335,3 +353,12 @@ def captured(run: Run, seconds: float, error: float = 0.0) -> Run:
     """The same run with what capture is estimated to have added to the wall of its first process."""
     first = replace(run.processes[0], effect=Effect(seconds, seconds - error, seconds + error))
     return replace(run, processes=(first, *run.processes[1:]))
+
+
+def assert_adds_up(found: Account, walls: Sequence[float] | None = None) -> None:
+    """Its buckets are all there, and their sum is what the candidate took more."""
+    assert tuple(b.name for b in found.buckets if b.name not in WHERE_KNOWN) == BUCKETS
+    whole = max(abs(found.baseline_s), abs(found.candidate_s))
+    assert math.fsum(b.seconds for b in found.buckets) == pytest.approx(found.added_s, abs=ROUNDING * whole)
+    if walls is not None:
+        assert (found.baseline_s, found.candidate_s) == pytest.approx(tuple(walls), rel=ROUNDING)

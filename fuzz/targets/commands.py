@@ -205,8 +205,10 @@ def run_command(command: str, places: Mapping[str, Path], options: Sequence[str]
     return Ended(command, code, said, complained)
 
 
-def all_commands(data: bytes, good: Path, folder: Path) -> list[Ended]:
-    """Run every command on an input, and check how each ends and what it writes.
+def all_commands(
+    data: bytes, good: Path, folder: Path, commands: Sequence[str] = tuple(COMMANDS)
+) -> list[Ended]:
+    """Run commands on an input, and check how each ends and what it writes.
 
     Parameters
     ----------
@@ -216,11 +218,13 @@ def all_commands(data: bytes, good: Path, folder: Path) -> list[Ended]:
         A run file that it is compared with.
     folder
         An empty directory. The input is its file ``side/x.prof``.
+    commands
+        Of `COMMANDS`, every one unless told otherwise.
 
     Returns
     -------
     list of Ended
-        One for each of `COMMANDS`, in order, and one for the data of ``profkit view``.
+        One for each command, in order, and one for the data of ``profkit view``.
 
     Raises
     ------
@@ -228,7 +232,7 @@ def all_commands(data: bytes, good: Path, folder: Path) -> list[Ended]:
         A command breaks its promise.
     """
     places = _laid_out(data, good, folder)
-    return [*(_checked(command, places) for command in COMMANDS), _viewed(places["X"])]
+    return [*(_checked(command, places) for command in commands), _viewed(places["X"])]
 
 
 def _laid_out(data: bytes, good: Path, folder: Path) -> dict[str, Path]:

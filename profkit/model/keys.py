@@ -32,6 +32,11 @@ class FunctionKey(NamedTuple):
     path: str
     qualname: str
 
+    @property
+    def outer(self) -> FunctionKey:
+        """The function in which this one is defined; an empty `qualname` if that is none."""
+        return self._replace(qualname=self.qualname.rpartition(".<locals>.")[0])
+
 
 @dataclass(frozen=True, slots=True)
 class Roots:

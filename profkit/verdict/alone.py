@@ -23,7 +23,8 @@ from profkit.verdict.account import Account, account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
-from profkit.verdict.readings import READINGS, blocked_on, gil_held
+from profkit.verdict.readings import READINGS
+from profkit.verdict.readings.lost_time import blocked_on, gil_held
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value

@@ -20,7 +20,9 @@ from profkit.verdict.advice.producers import advise
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.machine_differences import models_differ
-from profkit.verdict.readings import READINGS, Case, Known, periodic, spinning, worst_mover
+from profkit.verdict.readings import READINGS, Case, Known
+from profkit.verdict.readings.cpu_queueing import spinning
+from profkit.verdict.readings.function_times import periodic, worst_mover
 from profkit.verdict.rule import Judged, Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES
 from profkit.verdict.rules.code_change import ONE_FUNCTION

@@ -20,11 +20,11 @@ import numpy as np
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.model import Process, Profile, Run
+from tests.integration.ready import ROOT, run_forked
 from tests.requirements import require
 from tests.shared import finished
 
 PROGRAMS = Path(__file__).parent / "programs"
-ROOT = Path(__file__).parents[2]
 
 
 def environment(**extra: str) -> dict[str, str]:
@@ -63,6 +63,8 @@ def profkit(
     directory: Path | None, *words: str, timeout: float = 300, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own; `variables` are of its environment."""
+    if not _measured():
+        return run_forked(words, directory or Path.cwd(), environment(**variables), timeout)
     return finished(profkit_command(*words), directory, env=environment(**variables), timeout=timeout)
 
 
@@ -171,14 +173,27 @@ class Ended(subprocess.CompletedProcess[str]):
 
 
 def run_capture(
-    directory: Path, *command: str, options: tuple[str, ...] = (), timeout: float = 60, **kwargs: Any
+    directory: Path,
+    *command: str,
+    options: tuple[str, ...] = (),
+    env: dict[str, str] | None = None,
+    timeout: float = 60,
+    fresh: bool = False,
+    **kwargs: Any,
 ) -> Ended:
-    """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``."""
-    kwargs.setdefault("env", environment())
+    """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``.
+
+    `fresh` starts an interpreter for it, as a user does; `kwargs` do so as well, of `subprocess.run`.
+    """
+    env = environment() if env is None else env
     if TIERS.isdisjoint(options):
         options = ("--exact", *options)
-    words = profkit_command("capture", "-o", "run.prof", *options, "--", *command)
-    return Ended(finished(words, directory, timeout=timeout, **kwargs), directory / "run.prof")
+    words = ("capture", "-o", "run.prof", *options, "--", *command)
+    if fresh or kwargs or _measured():
+        done = finished(profkit_command(*words), directory, env=env, timeout=timeout, **kwargs)
+    else:
+        done = run_forked(words, directory, env, timeout)
+    return Ended(done, directory / "run.prof")
 
 
 def captured(directory: Path, *command: str, status: int = 0, **kwargs: Any) -> Run:

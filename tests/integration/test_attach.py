@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from profkit.capture.pyspy import sampler_command
+from profkit.capture.running import read_running
 from profkit.formats import load_run
 from profkit.model import Process, Run
 from tests.integration.capturing import (
@@ -148,10 +149,17 @@ def left_scripts(pid: int) -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"profkit-attach-{pid}-*"))
 
 
+def tiers(run: Run) -> list[str]:
+    return [tier.kind for process in run.processes[:1] for tier in process.tiers]
+
+
 CALLS_MUCH = """
+import time
 def leaf(): pass
 print("ready", flush=True)
-while True: leaf()
+while True:
+    for _ in range(100_000): leaf()
+    time.sleep(0.001)
 """
 
 
@@ -159,18 +167,20 @@ while True: leaf()
 def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_path: Path) -> None:
     """While it is sampled no profiler's place is taken that would tell the second one."""
     with running(tmp_path, interpreter("3.15"), script(tmp_path, CALLS_MUCH)) as process:
-        words = ("attach", str(process.pid), "--duration", "4", "-o", "first.prof")
+        words = ("attach", str(process.pid), "--duration", "600", "-o", "first.prof")
         with started(tmp_path, *words) as first:
-            first.stderr.readline()
-            time.sleep(1.5)
+            wait_until(lambda: list(tmp_path.glob(".first.prof.spool-*/*.traced")), "it is not traced")
+            (spool,) = tmp_path.glob(".first.prof.spool-*")
+            wait_until(lambda: tiers(read_running(spool)) == ["exact", "sampled"], "it is not sampled")
             second = attached(tmp_path, process.pid)
+            first.send_signal(signal.SIGINT)
         for _ in range(10):  # the agent ends when the interpreter lets it run, which may be after the command
             third = attached(tmp_path, process.pid)
             if "attach-not-traced" not in codes(third):
                 break
         assert process.poll() is None, "the target has ended"
     runs = load_run(tmp_path / "first.prof"), third
-    assert [[tier.kind for tier in run.processes[0].tiers] for run in runs] == [["exact", "sampled"]] * 2
+    assert [tiers(run) for run in runs] == [["exact", "sampled"]] * 2
     assert "attach-not-traced" in codes(second)
     assert "attach-not-traced" not in codes(third)
 
@@ -365,7 +375,6 @@ while True:
 """
 
 
-@pytest.mark.alone
 def test_a_sampled_target_is_never_stopped_and_what_is_not_seen_is_said(tmp_path: Path) -> None:
     """A thread that is stopped has the state t or T; one that could be has a tracer."""
     require("py-spy", sampler_command() is not None, "py-spy is not installed")
@@ -374,7 +383,7 @@ def test_a_sampled_target_is_never_stopped_and_what_is_not_seen_is_said(tmp_path
         look = started(tmp_path, "attach", str(process.pid), *words)
         first, second = look.stderr.readline(), look.stderr.readline()
         seen: set[str] = set()
-        end = time.monotonic() + 3
+        end = time.monotonic() + 1.5
         while time.monotonic() < end:
             for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
                 lines = dict(line.partition(":")[::2] for line in status.read_text().splitlines())

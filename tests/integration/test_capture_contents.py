@@ -162,7 +162,7 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     program = [interpreter(version), str(PROGRAMS / "recursion.py"), "0.4"]
     with subprocess.Popen([*pin, sys.executable, str(PROGRAMS / "busy.py"), "60"]) as neighbour:
         try:
-            run = captured(tmp_path, *pin, "timeout", "-s", "KILL", "4", *program, status=-signal.SIGKILL)
+            run = captured(tmp_path, *pin, "timeout", "-s", "KILL", "3", *program, status=-signal.SIGKILL)
         finally:
             neighbour.kill()
     process = next(p for p in run.processes if p.threads)
@@ -183,28 +183,26 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     assert column(process, "leaf", "cumwait") == pytest.approx(computed, rel=0.02, abs=0.005)
     assert recursive >= column(process, "leaf", "cumwait") - 1e-6
     assert column(process, "held", "cumwait") > 0.3
-    assert (
-        len([c for c in process.threads[0].open_calls if c.cumtime > 1]) >= 7
-    )  # held(5) … held(0), the module
+    # held(5) … held(0), the module
+    assert len([call for call in process.threads[0].open_calls if call.cumtime > 0.3]) >= 7
 
 
-@pytest.mark.alone
 def test_what_runs_under_the_targets_own_profiler_is_left_out(tmp_path: Path) -> None:
     program = script(
         tmp_path,
         "import cProfile, time\n"
         "def mine():\n"
-        "    time.sleep(0.6)\n"
+        "    time.sleep(0.4)\n"
         "def its():\n"
-        "    time.sleep(0.6)\n"
+        "    time.sleep(0.4)\n"
         "mine()\n"
         "cProfile.Profile().runcall(its)\n"
         "mine()\n",
     )
     for version in ("3.11", "3.13"):
         process = captured(tmp_path, interpreter(version), program).processes[0]
-        assert column(process, "mine", "cumblocked") == pytest.approx(1.2, abs=0.25)
-        assert column(process, "its", "cumblocked") < 0.15
+        assert column(process, "mine", "cumblocked") == pytest.approx(0.8, abs=0.2)
+        assert column(process, "its", "cumblocked") < 0.1
 
 
 def hashes(run: Run) -> dict[tuple[str, str], str]:

@@ -208,7 +208,9 @@ def test_packing_that_fails_keeps_records_and_status(tmp_path: Path, status: int
     """A numpy that cannot be imported is noticed while the target runs; it runs on, and is waited for."""
     start_up, *words = profkit_command("capture", "-o", "run.prof", "--")[1:]
     end = f"os.kill(os.getpid(), {-status})" if status < 0 else f"sys.exit({status})"
-    program = f"import os, sys, time\ntime.sleep(1)\nprint('done', flush=True)\n{end}"
+    # Otherwise it is noticed afterwards.
+    waits = "time.sleep(1)" if status == 0 else ""
+    program = f"import os, sys, time\n{waits}\nprint('done', flush=True)\n{end}"
     command = [sys.executable, start_up, WITHOUT_NUMPY + words[0], *words[1:], sys.executable, "-c", program]
     done = finished(command, tmp_path, env=environment())
     assert (done.returncode, done.stdout) == (code, "done\n"), done.stderr
@@ -241,7 +243,7 @@ def test_the_target_s_modules_are_not_the_launcher_s(tmp_path: Path) -> None:
     modules = hostile(tmp_path / "modules")
     program = "import os, sys; print(os.environ['PYTHONPATH']); import secrets"
     env = environment(PYTHONPATH=f"{modules}:")
-    done = run_capture(tmp_path, sys.executable, "-c", program, env=env)
+    done = run_capture(tmp_path, sys.executable, "-c", program, env=env, fresh=True)
     inject, _, inherited = done.stdout.strip().partition(":")
     assert inject == str(ROOT / "profkit" / "capture" / "agent" / "inject"), done.stderr
     assert inherited == f"{modules}:", "the target has another PYTHONPATH than without profkit"

@@ -40,13 +40,6 @@ def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
     assert not [file for file in files if "profkit/capture" in file], "the agent's own functions"
 
 
-def test_subprocess(tmp_path: Path) -> None:
-    run = captured(tmp_path, sys.executable, CHILDREN, "subprocess")
-    child = next(p for p in run.processes if p.role == "child")
-    assert child.parent == run.processes[0].pid
-    assert calls(child)["child_work"] == 1
-
-
 def test_exec_keeps_what_the_first_image_did(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, CHILDREN, "exec")
     second, first = run.processes

@@ -32,7 +32,7 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
-from tests.integration.tracing import NEW, OLD
+from tests.integration.tracing import NEW
 from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter, packages
 from tests.shared import finished
 
@@ -111,10 +111,10 @@ def _calls_of(output: str, file: str) -> list[str]:
 REPLACED = "replaced profkit's profile function: functions are not recorded from then on"
 #: What takes the tracer's place, and whether records go on; ``None`` where nothing is said of what comes later.
 TAKES_THE_PLACE = [
-    *((version, "ctypes.pythonapi.PyEval_SetProfile(None, None)", False) for version in OLD),
+    *((version, "ctypes.pythonapi.PyEval_SetProfile(None, None)", False) for version in EACH_WAY[:2]),
     *(
         (version, f"monitoring = sys.monitoring; {text}", goes_on)
-        for version in ("3.12", "3.13", "3.15")
+        for version in EACH_WAY[2:]
         for text, goes_on in (
             ("monitoring.set_events(2, 0); monitoring.free_tool_id(2)", False),  # as VizTracer leaves it
             ("monitoring.free_tool_id(2)", version < "3.14"),  # then events stop with their place
@@ -354,7 +354,7 @@ def test_existing_sitecustomize_still_runs(tmp_path: Path, site: Path) -> None:
     (site / "sitecustomize.py").write_text("import sys\nsys.custom = __file__\n")
     program = "import sys, sitecustomize; print(sys.custom == sitecustomize.__file__, sys.custom)"
     env = environment(PYTHONPATH=str(site))
-    done = run_capture(tmp_path, sys.executable, "-c", program, options=("--quiet",), env=env)
+    done = run_capture(tmp_path, sys.executable, "-c", program, options=("--quiet",), env=env, fresh=True)
     assert (done.stdout, done.stderr) == (f"True {site / 'sitecustomize.py'}\n", "")
 
 
@@ -368,7 +368,7 @@ def test_sitecustomize_that_fails_is_reported_as_always(tmp_path: Path, site: Pa
     env = environment(PYTHONPATH=str(site))
     command = [sys.executable, "-c", "print('on')"]
     bare = finished(command, env=env)
-    done = run_capture(tmp_path, *command, options=("--quiet",), env=env)
+    done = run_capture(tmp_path, *command, options=("--quiet",), env=env, fresh=True)
     assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout)
     assert "mine" in bare.stderr
     assert done.stderr == bare.stderr
@@ -431,7 +431,8 @@ def test_empty_entry_of_pythonpath_stays_the_current_directory(tmp_path: Path) -
     (tmp_path / "beside.py").touch()
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "train.py").write_text("import beside; print('found')\n")
-    done = run_capture(tmp_path, sys.executable, "scripts/train.py", env=environment(PYTHONPATH=":lib"))
+    env = environment(PYTHONPATH=":lib")
+    done = run_capture(tmp_path, sys.executable, "scripts/train.py", env=env, fresh=True)
     assert done.stdout == "found\n", done.stderr
 
 
@@ -461,9 +462,8 @@ def test_working_directory_that_is_gone(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
 
 
-@pytest.mark.alone
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="CPUs cannot be chosen on this system")
-@pytest.mark.parametrize("cpus", [1, 2])
+@pytest.mark.parametrize("cpus", [1, pytest.param(2, marks=pytest.mark.alone)])
 def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: Path, cpus: int) -> None:
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < cpus:
@@ -471,7 +471,7 @@ def test_what_packing_needs_is_prepared_on_another_cpu_or_afterwards(tmp_path: P
     program = script(
         tmp_path,
         "import os, time\n"
-        "deadline = time.monotonic() + (1.0 if len(os.sched_getaffinity(0)) < 2 else 100.0)\n"
+        "deadline = time.monotonic() + (0.6 if len(os.sched_getaffinity(0)) < 2 else 100.0)\n"
         "found = False\n"
         "while not found and time.monotonic() < deadline:\n"
         "    time.sleep(0.02)\n"

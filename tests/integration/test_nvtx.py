@@ -209,7 +209,7 @@ def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
         f"library = ctypes.CDLL({library!r})\n"
         "name = ctypes.c_char_p(b'data loader of the library')\n"
         "assert library.start_named(name) == 0\n"
-        "time.sleep(1)\n"  # the thread is seen from outside only
+        "time.sleep(0.5)\n"  # the thread is seen from outside only
     )
     (process,) = captured(tmp_path, sys.executable, "-c", program).processes
     assert process.ranges is None, "it named a thread and opened no range"

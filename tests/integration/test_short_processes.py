@@ -92,4 +92,41 @@ def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Pa
     done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
-    assert [calls(process).get("leaf", 0) for process in done.run.processes[1:]] == [1] * 10
+    main, *children = done.run.processes
+    assert [calls(child).get("leaf", 0) for child in children] == [1] * 10
+    assert {(child.role, child.parent) for child in children} == {("child", main.pid)}
+
+
+CODE = """
+import glob, marshal, os, subprocess, sys
+spool = os.environ["PROFKIT_SPOOL"]
+(path,) = glob.glob(os.path.join(spool, "*.code"))
+names = sorted(marshal.loads(open(path, "rb").read()))
+child = [sys.executable, "-c", "def leaf(): pass\\nleaf()"]
+mark = os.path.join(os.getcwd(), "mark")
+other = {"session": marshal.dumps(compile("open(%r, 'w').close()" % mark, "session", "exec"))}
+found = []
+for content, owner in ((b"", None), (b"garbage", None), (marshal.dumps(other), 12345), (marshal.dumps(other), None)):
+    with open(path, "wb") as file:
+        file.write(content)
+    if owner and os.geteuid() == 0:
+        os.chown(path, owner, -1)
+    elif owner:
+        os.unlink(path)
+    subprocess.run(child, check=True)
+    found.append(os.path.exists(mark))
+    if owner and os.path.exists(path):
+        os.unlink(path)
+print("session" in names, "thread_pools" in names, found)
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_processes_read_the_agent_s_code_from_one_file_of_their_own_user(
+    tmp_path: Path, version: str
+) -> None:
+    """A child that finds none, or a damaged one, reads the modules; what the file says is what is run."""
+    done = run_capture(tmp_path, interpreter(version), script(tmp_path, CODE))
+    assert done.stdout == "True True [False, False, False, True]\n", done.stderr
+    assert [calls(process).get("leaf", 0) for process in done.run.processes[1:4]] == [1] * 3

@@ -36,7 +36,7 @@ def test_the_binary_of_one_version_is_refused_by_the_others(version: str) -> Non
 @pytest.mark.parametrize("headers", ["3.10", "3.11"])
 @pytest.mark.interpreters
 def test_the_limited_build_takes_either_headers_and_runs_on_every_new_version(headers: str) -> None:
-    binary = build(include_directory(interpreter(headers)), True)
+    binary = build(include_directory(interpreter(headers)), True, ("-O0",))
     for version in NEW:
         assert import_error(interpreter(version), binary) == ""
     said = import_error(interpreter("3.11"), binary)

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import sysconfig
 import threading
 from pathlib import Path
 
@@ -36,6 +35,9 @@ pytestmark = pytest.mark.interpreters
 
 #: Each way in which the tracer is built.
 VERSIONS = ("3.11", "3.13")
+
+#: Where nothing is measured.
+QUICKLY = ("-O0",)
 
 #: Every object is an allocation of its own.
 ONE_BY_ONE = {"PYTHONMALLOC": "malloc"}
@@ -82,17 +84,16 @@ def under_valgrind(version: str, tracer: Path, *words: str) -> tuple[list[str], 
     valgrind = shutil.which("valgrind")
     require("valgrind", valgrind is not None, "no valgrind")
     under = [str(valgrind), "-q", "--leak-check=no", "--num-callers=30"]
-    command = [*under, interpreter(version), str(TARGET), str(tracer), *words]
+    command = [*under, interpreter(version), "-S", "-E", str(TARGET), str(tracer), *words]
     return command, {**os.environ, **READS, **ONE_BY_ONE}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_under_valgrind(version: str) -> None:
     limited = version in NEW
-    tracer = build(
-        sysconfig.get_path("include") if limited else include_directory(interpreter(version)), limited
-    )
-    command, env = under_valgrind(version, tracer, "fork")
+    # Those of the limited interface may be of any version.
+    headers = include_directory(interpreter(VERSIONS[0] if limited else version))
+    command, env = under_valgrind(version, build(headers, limited, QUICKLY), "fork")
     done = finished(command, env=env, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["parent"] == 2
@@ -101,21 +102,18 @@ def test_under_valgrind(version: str) -> None:
 
 @pytest.fixture
 def defective(tmp_path: Path) -> Path:
-    """Sources of a tracer whose stack believes to be longer than it is."""
-    sources = tmp_path / "tracer"
-    shutil.copytree(SOURCES, sources)
-    shutil.copytree(SOURCES.parent / "nvtx", tmp_path / "nvtx")
-    tables = sources / "tables.c"
-    right = "table->limit = table->stack + FIRST_CALLS;"
-    assert right in tables.read_text()
-    tables.write_text(tables.read_text().replace(right, "table->limit = table->stack + 8 * FIRST_CALLS;"))
-    return sources
+    """A source of a tracer whose stack believes to be longer than it is."""
+    tables, right = tmp_path / "tables.c", "table->limit = table->stack + FIRST_CALLS;"
+    text = (SOURCES / tables.name).read_text()
+    assert right in text
+    tables.write_text(text.replace(right, "table->limit = table->stack + 8 * FIRST_CALLS;"))
+    return tables
 
 
 def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
     """The tests above can fail."""
     python = interpreter("3.11")
-    tracer = build(include_directory(python), False, (*SANITIZED, "-O0"), defective)
+    tracer = build(include_directory(python), False, SANITIZED, defective)
     done = finished([python, str(TARGET), str(tracer), "deep"], env=under_sanitizer())
     assert done.returncode == 9
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
@@ -123,7 +121,7 @@ def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
 
 def test_a_defect_of_the_tracer_is_seen_by_valgrind(defective: Path) -> None:
     require("valgrind", bool(required() & {"valgrind", "all"}), "it takes a minute, and is not promised")
-    tracer = build(include_directory(interpreter("3.11")), False, ("-O0",), defective)
+    tracer = build(include_directory(interpreter("3.11")), False, QUICKLY, defective)
     command, env = under_valgrind("3.11", tracer, "deep")
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=env, **streams) as job:

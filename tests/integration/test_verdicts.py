@@ -63,8 +63,8 @@ def compared(a: Path, b: Path) -> Diff:
 
 
 def largest(found: Diff) -> str:
-    """The bucket that holds most of the time that the program added: with --exact, capture may add more."""
-    of_program = [bucket for bucket in found.account.buckets if bucket.name != "capture"]
+    """The bucket that holds most of the time that the program added: capture and a busy machine may add more."""
+    of_program = [bucket for bucket in found.account.buckets if bucket.name not in ("capture", "queue")]
     return max(of_program, key=lambda bucket: bucket.seconds).name
 
 
@@ -95,7 +95,8 @@ def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> Non
     found = compared(baseline, doubled)
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
     assert found.verdict.subject == "main"
-    assert found.verdict.numbers["calls.factor"] == pytest.approx(2.0, rel=0.05)
+    # Of functions by their time: on a busy machine those that start the program have more of it.
+    assert found.verdict.numbers["calls.factor"] == pytest.approx(2.0, rel=0.2)
     assert_adds_up(found)
     assert largest(found) == "work"
     assert found.account.seconds("code") == pytest.approx(0.0, abs=0.02)
@@ -120,14 +121,23 @@ def test_a_function_that_an_option_chose_is_different_work(tmp_path: Path) -> No
     assert_adds_up(found)
 
 
+#: The same, chosen between functions that are defined in another one: no list of definitions has them.
+NESTED = CHOSEN.replace(
+    "(sharpen if", "((lambda image: [pixel for _ in range(40) for pixel in image][:len(image)]) if"
+)
+
+
 @pytest.mark.alone
-def test_samples_do_not_show_that_a_function_was_never_called(tmp_path: Path) -> None:
-    baseline = capture(tmp_path / "before", CHOSEN, "300", "0", options=("--sampled",))
-    candidate = capture(tmp_path / "after", CHOSEN, "300", "1", options=("--sampled",))
+@pytest.mark.parametrize("program", [CHOSEN, NESTED])
+def test_samples_show_a_function_that_an_option_chose(tmp_path: Path, program: str) -> None:
+    baseline = capture(tmp_path / "before", program, "300", "0", options=("--sampled",))
+    candidate = capture(tmp_path / "after", program, "300", "1", options=("--sampled",))
     found = compared(baseline, candidate)
-    # Most often it is `calls-unknown`; on a busy machine it may be contention.
-    assert found.verdict.rule != "other-function"
-    assert found.verdict.cause != "code-change"
+    # On a busy machine it may be contention.
+    assert (found.verdict.cause, found.verdict.rule) in (
+        ("workload-change", "other-function"),
+        ("contention", "run-queue-wait"),
+    )
 
 
 @pytest.mark.alone
@@ -169,7 +179,7 @@ def collect(results, how):
 if __name__ == "__main__":
     how, seconds = sys.argv[1], float(sys.argv[2])
     with multiprocessing.get_context("fork").Pool(2) as pool:
-        collect([pool.apply_async(time.sleep, (seconds,)) for _ in range(40)], how)
+        collect([pool.apply_async(time.sleep, (seconds,)) for _ in range(20)], how)
 """
 
 
@@ -189,8 +199,8 @@ def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: 
     assert any(after > 2 * before for before, after in calls.values()), calls  # it did poll more often
     assert found.verdict.cause not in ("workload-change", "code-change", "slower-machine")
     assert_adds_up(found)
-    # 40 jobs on two workers wait for 2.3 s longer; the same is computed beside.
-    assert found.account.seconds("blocked") + found.account.seconds("loading") > 1.0
+    # 20 jobs on two workers wait for 1.1 s longer; the same is computed beside.
+    assert found.account.seconds("blocked") + found.account.seconds("loading") > 0.5
     assert abs(found.account.seconds("work")) < 0.05
     assert abs(found.account.seconds("code")) < 0.05
 

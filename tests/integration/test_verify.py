@@ -33,7 +33,7 @@ PROGRAM = textwrap.dedent(
     import multiprocessing, os, sys, time
 
     def warm_up():
-        end = time.process_time() + 0.3
+        end = time.process_time() + 0.2
         while time.process_time() < end:
             sum(i * i for i in range(1000))
 

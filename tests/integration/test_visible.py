@@ -83,7 +83,7 @@ def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> 
     bare = without_profkit(tmp_path, *command)
     assert (bare.returncode, bare.stderr) == (0, "")
     before = json.loads((tmp_path / "seen.json").read_text())
-    done = run_capture(tmp_path, *command, options=("--quiet",))
+    done = run_capture(tmp_path, *command, options=("--quiet",), fresh=True)  # with streams of the same kind
     assert (done.returncode, done.stdout, done.stderr) == (0, bare.stdout, bare.stderr)
     after = json.loads((tmp_path / "seen.json").read_text())
     monitored = version in NEW

@@ -42,7 +42,7 @@ def compiler() -> str:
 
 
 #: What a C file is compiled with so that a wrong access ends the process.
-SANITIZED = ("-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+SANITIZED = ("-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 
 def sanitizer() -> Path:
@@ -53,18 +53,28 @@ def sanitizer() -> Path:
 
 
 @functools.cache
-def build(headers: str, limited: bool, flags: tuple[str, ...] = (), directory_of: Path = SOURCES) -> Path:
-    """Compile against an interpreter's headers, once; a binary for one version or for all from 3.12 on."""
+def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Path | None = None) -> Path:
+    """Compile against an interpreter's headers, once; a binary for one version or for all from 3.12 on.
+
+    `instead` is compiled in the place of the source of its name.
+    """
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
     name = "_tracer_abi3.so" if limited else "_tracer.so"
     others = {"hook_none.c", "hook_profile.c" if limited else "hook_monitoring.c"}
-    sources = sorted(str(path) for path in directory_of.glob("*.c") if path.name not in others)
+    sources = sorted(path for path in SOURCES.glob("*.c") if path.name not in others)
     words = [compiler(), *FLAGS, *flags, *(("-DPROFKIT_ABI3",) if limited else ()), f"-I{headers}"]
 
     def compiled(directory: Path) -> None:
-        subprocess.run([*words, "-shared", *sources, "-o", str(directory / name), "-pthread"], check=True)
+        subprocess.run([*words, "-c", *sources], cwd=directory, check=True)
 
-    return made_once((*words, *sources), compiled) / name
+    objects = made_once((*words, *sources), compiled)
+
+    def linked(directory: Path) -> None:
+        own, changed = ([], "") if instead is None else ([f"-I{SOURCES}", instead], instead.name)
+        rest = [objects / f"{path.stem}.o" for path in sources if path.name != changed]
+        subprocess.run([*words, "-shared", *own, *rest, "-o", directory / name, "-pthread"], check=True)
+
+    return made_once((*words, objects, instead), linked) / name
 
 
 def binary_for(version: str) -> Path:

@@ -23,8 +23,20 @@ from profkit.model import Process, Run, RunSet, Thread
 from profkit.model.pauses import Pause
 from profkit.verdict.account import RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
-from tests.accounts import ROUNDING, WHERE_KNOWN, assert_adds_up
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, one_side, plain, program, sampled, training
+from tests.programs import (
+    ACQUIRE,
+    QUEUE_GET,
+    ROUNDING,
+    WHERE_KNOWN,
+    Fn,
+    assert_adds_up,
+    compare,
+    one_side,
+    plain,
+    program,
+    sampled,
+    training,
+)
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles"
 #: What a bucket may be off where only one thing was changed and a tracer measured it: a millionth of the change.
@@ -34,8 +46,7 @@ COUNTED = 0.01
 
 
 def account_of(a: RunSet | Run, b: RunSet | Run, process: str | None = None) -> Account:
-    sides = [side if isinstance(side, RunSet) else one_side(side) for side in (a, b)]
-    return compare(sides[0], sides[1], process=process).account
+    return compare(a, b, process).account
 
 
 def assert_holds(found: Account, known: Mapping[str, float], within: float) -> None:

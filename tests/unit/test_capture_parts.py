@@ -1,26 +1,38 @@
-"""The small parts of capturing that need no target: ranks, packages, open calls, warnings, host readings."""
+"""Parts of capturing that need no target: ranks, packages, open calls, warnings, windows, the spool directory."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import signal
+import struct
 import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from profkit.capture import packer, provenance, record_notices
+from profkit.capture import gathered, packer, provenance, record_notices
+from profkit.capture import spool as spool_module
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.captured_windows import Windows, never_opened, read_windows
 from profkit.capture.endings import Ending
+from profkit.capture.launcher import capture
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packer import pack_spool
-from profkit.capture.record_types import Record
+from profkit.capture.record_types import Launch, Launcher, Record
+from profkit.capture.selection import Selection
+from profkit.capture.spool import remove_spool, reserve_facts, write_facts
 from profkit.capture.tables import ThreadTables
-from profkit.errors import FormatError
-from profkit.model import Host, Notice, Process
+from profkit.errors import FormatError, UsageError
+from profkit.formats import load_run
+from profkit.model import Host, Notice, Process, Profile, Thread, ThreadSamples
 from tests.records import launch, record, record_bytes, samples_bytes, table
 
 
@@ -42,7 +54,6 @@ STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLU
         ("RANK=0 WORLD_SIZE=2", (0, 2, None, None)),
         ("RANK=0", NOWHERE),
         ("LOCAL_RANK=1 NODE_RANK=0", NOWHERE),
-        ("RANK=first WORLD_SIZE=2", NOWHERE),
         ("RANK=² WORLD_SIZE=2", NOWHERE),
         pytest.param(f"RANK={'1' * 5000} WORLD_SIZE=2", NOWHERE, id="5000 digits"),
         ("RANK=5 WORLD_SIZE=8 LOCAL_RANK=-1 GROUP_RANK=x", (5, 8, None, None)),
@@ -62,10 +73,9 @@ STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLU
         (f"{TORCH} CROSS_RANK=2", (5, 8, 1, 2)),
         # torchrun knows better than the variable that a script gave it.
         (f"{TORCH} NODE_RANK=0 GROUP_RANK=2", (5, 8, 1, 2)),
-        # PMIx alone does not say how many there are; Dask's and Ray's workers are no ranks.
+        # PMIx alone does not say how many there are; Dask's workers are no ranks.
         ("PMIX_RANK=1 PMIX_NAMESPACE=prterun-node1-4711@1", NOWHERE),
         ("DASK_PARENT=tcp://10.0.0.1:8786 DASK_WORKER_NAME=3", NOWHERE),
-        ("RAY_JOB_ID=01000000 RAY_RAYLET_PID=4711", NOWHERE),
         # An sbatch script: Slurm names a process that is no rank.
         ("SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0 SLURM_NODEID=0", NOWHERE),
         ("SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_STEP_ID=0", (5, 8, None, None)),
@@ -204,6 +214,15 @@ def test_an_earlier_launcher_wrote_no_cpu_numbers(tmp_path: Path) -> None:
     assert pack_spool(tmp_path).manifest.host == Host("n", cpus=2)
 
 
+def test_ranks_come_first_in_their_order(tmp_path: Path) -> None:
+    spool(tmp_path)
+    for pid, place in ((10, {}), (11, {"rank": 1}), (12, {"rank": 0})):
+        given = {"world_size": 2, **place} if place else {}
+        (tmp_path / f"h-{pid}-1.record").write_bytes(record_bytes(pid=pid, ppid=10 if place else 1, **given))
+    found = [(process.pid, process.role, process.rank) for process in pack_spool(tmp_path).processes]
+    assert found == [(12, "rank", 0), (11, "rank", 1), (10, "main", None)]
+
+
 def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> None:
     spool(tmp_path, warnings=[{"code": "nvtx-disabled", "subject": "0"}])
     notes = [{"code": "samples-thinned", "numbers": {"times": 2}}]
@@ -322,3 +341,234 @@ def test_a_record_in_the_kept_file(tmp_path: Path) -> None:
     torn = pack_spool(tmp_path)
     assert [p.wall_s for p in torn.processes] == [5.0]
     assert torn.warnings == ()
+
+
+# Windows of a run: what is read of a spool's file, and the counters, ranges and series inside
+
+SECOND = 10**9
+
+
+def page(*entries: tuple[int, int, int, str], count: int | None = None, magic: bytes = b"PFKWINDW") -> bytes:
+    header = struct.pack("<8s8I8x", magic, 1, 128, 0, 0, 0, len(entries) if count is None else count, 0, 0)
+    body = b"".join(struct.pack("<qqII104s", b, e, 1, kind, name.encode()) for b, e, kind, name in entries)
+    return header.ljust(128, b"\0") + body
+
+
+LAUNCHER = Launcher("boot", "host", 1, None)
+LAUNCH = Launch(("x",), "/", "", launcher=LAUNCHER, begin_ns=10 * SECOND, window="code")
+
+
+def read(tmp_path: Path, data: bytes) -> Windows:
+    (tmp_path / "boot.windows").write_bytes(data)
+    return read_windows(tmp_path, LAUNCH, (), 20 * SECOND)
+
+
+def test_windows_and_names_are_told_apart(tmp_path: Path) -> None:
+    windows = ((12 * SECOND, 13 * SECOND, 1, "a"), (15 * SECOND, 0, 1, "b"))
+    found = read(tmp_path, page(*windows, (11 * SECOND, 12 * SECOND, 2, "name")))
+    assert found.spans == {"boot": ((12 * SECOND, 13 * SECOND), (15 * SECOND, 20 * SECOND))}
+    assert found.captured_s == 6
+    assert [(w.name, w.begin_s, w.end_s, w.captured) for w in found.shown] == [
+        ("name", 1, 2, False),
+        ("a", 2, 3, True),
+        ("b", 5, 10, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PFKWINDW",
+        page((12 * SECOND, 13 * SECOND, 1, "a"), magic=b"OTHERMAG"),
+        page((0, 13 * SECOND, 1, "being made"), (-1, 5, 1, ""), (9, 5, 1, ""), (5, 9, 7, "of no kind")),
+        page((12 * SECOND, 13 * SECOND, 1, "cut"))[:-1],
+        page(count=2**31),
+    ],
+)
+def test_what_is_damaged_is_no_window(tmp_path: Path, data: bytes) -> None:
+    found = read(tmp_path, data)
+    assert not found.opened
+    assert found.shown == ()
+
+
+def test_counters_are_those_of_the_windows() -> None:
+    columns = (np.array(seconds) * SECOND for seconds in ([10, 12, 14], [0, 2, 2], [0, 0, 1]))
+    samples = ThreadSamples(np.array([5, 5, 5]), *columns)
+    thread = Thread(Profile.empty(), 5, run_s=2.5, run_queue_wait_s=1.0, voluntary_switches=7)
+    known = {"cpu_s": 2.5, "wall_s": 6.0, "peak_memory_bytes": 9}
+    process = Process(pid=5, threads=(thread,), samples=samples, **known)
+    found = Windows({"boot": ((11 * SECOND, 13 * SECOND), (15 * SECOND, 16 * SECOND))}, (), True)
+    inside = found.process(process, "boot", (10 * SECOND, 16 * SECOND))
+    assert inside.wall_s == 3
+    # A second up to the reading at 12 s; of the half second after the last reading, half.
+    assert inside.cpu_s == pytest.approx(1.25)
+    assert inside.run_queue_wait_s == pytest.approx(0.5)
+    assert inside.threads[0].voluntary_switches is None
+    assert inside.peak_memory_bytes == 9
+    assert inside.samples.time_ns.tolist() == [12 * SECOND]
+
+
+def test_the_clock_of_the_launcher_defines_a_window(tmp_path: Path) -> None:
+    facts = replace(LAUNCH, window="time", window_delay_s=4.0, window_duration_s=3.0)
+    assert read_windows(tmp_path, facts, (), 20 * SECOND).spans == {"boot": ((14 * SECOND, 17 * SECOND),)}
+    assert read_windows(tmp_path, facts, (), 15 * SECOND).spans == {"boot": ((14 * SECOND, 15 * SECOND),)}
+    assert not read_windows(tmp_path, facts, (), 13 * SECOND).opened
+    assert never_opened(facts, 3.0).code == "window-not-reached"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "domain"),
+    [
+        ("epoch 3", "epoch 3", None),
+        ("epoch 3@train", "epoch 3", "train"),
+        ("a@b@c", "a@b", "c"),
+        ("epoch@*", "epoch", None),
+        ("epoch@", "epoch", ""),
+        ("@x", "@x", None),
+    ],
+)
+def test_ranges_and_their_domains(text: str, name: str, domain: str | None) -> None:
+    assert settings.range_asked(text) == (name, domain)
+
+
+@pytest.mark.parametrize(
+    ("environ", "ranks", "expected"),
+    [
+        ({}, "0", True),
+        ({}, "1-3", False),
+        ({"RANK": "2", "WORLD_SIZE": "4"}, "0,2-3", True),
+        ({"RANK": "1", "WORLD_SIZE": "4"}, "0,2-3", False),
+        ({"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"}, "1", True),  # Lightning's
+        ({"LOCAL_RANK": "1", "NODE_RANK": "1", "WORLD_SIZE": "4"}, "1", False),
+    ],
+)
+def test_whose_functions_are_traced(environ: dict[str, str], ranks: str, expected: bool) -> None:
+    assert settings.is_rank_asked(ranks, environ) is expected
+
+
+def test_a_selection_is_read_as_it_was_given() -> None:
+    environment: dict[str, str] = {settings.RANKS_VARIABLE: "left over"}
+    selection = Selection(active=4, wait=2, warmup=1, cycles=3, step_range="a:b@c")
+    selection.check()
+    selection.inject(environment, {"monotonic": 1.5, "time": 2.5})
+    assert settings.RANKS_VARIABLE not in environment
+    asked = settings.window_asked(environment[settings.WINDOW_VARIABLE])
+    assert asked == ("steps", ("2", "1", "4", "3", "a:b@c"))
+    Selection().inject(environment, {"monotonic": 1.5, "time": 2.5})
+    assert settings.WINDOW_VARIABLE not in environment
+    with pytest.raises(UsageError, match="both say when"):
+        Selection(active=1, start_paused=True).check()
+
+
+# The spool directory from the launcher's side: its removal beside a writer, and facts that outlive a full disk
+
+
+def test_a_directory_is_removed_while_a_process_writes_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process outlives the target, and its record comes between the listing and the removal."""
+    spool = tmp_path / ".run.prof.spool-abc"
+    spool.mkdir()
+    (spool / "host-1-1.record").touch()
+    remove, tried = os.rmdir, []
+
+    def write_first(*args: object, **kwargs: object) -> None:
+        try:
+            (spool / "host-1-1.record").touch()
+        except FileNotFoundError as error:
+            tried.append(error)
+        remove(*args, **kwargs)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", write_first)
+        remove_spool(spool)
+    assert tried
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_last_facts_are_written_where_there_is_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts: dict[str, object] = {"command": ["x"], "wall_s": None}
+    ended = {**facts, "wall_s": 1.5}
+
+    def written() -> tuple[object, list[str]]:
+        return json.loads((tmp_path / "launch.json").read_text()), os.listdir(tmp_path)
+
+    write_facts(tmp_path, facts)
+    reserve_facts(tmp_path, facts)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spool_module, "replacing", full)
+        with pytest.raises(OSError, match="No space"):
+            write_facts(tmp_path, ended)
+        with pytest.raises(OSError, match="No space"):
+            write_facts(tmp_path, {**ended, "git": "x" * 100_000}, last=True)
+        assert written()[0] == facts
+        write_facts(tmp_path, ended, last=True)
+    assert written() == (ended, ["launch.json"])
+    # The space is given back where it was not needed.
+    reserve_facts(tmp_path, facts)
+    write_facts(tmp_path, {"wall_s": 2.0}, last=True)
+    assert written() == ({"wall_s": 2.0}, ["launch.json"])
+
+
+#: Says what a process keeps in the spool directory while it runs, and calls a function.
+LOOKS = """
+import os, sys
+
+def work():
+    return 1
+
+work()
+spool = next(value for value in os.environ.values() if ".spool-" in value)
+with open(sys.argv[1], "w") as file:
+    file.write(" ".join(os.listdir(spool)))
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store to a mapped file would wait for the server; what a killed process stored is read all the same."""
+    shared, local = tmp_path / "shared", tmp_path / "local"
+    shared.mkdir()
+    local.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(local))
+    monkeypatch.setattr(spool_module, "_is_on_network", lambda directory: directory.is_relative_to(shared))
+    monkeypatch.setenv("PYTHONPATH", "")
+    (tmp_path / "looks.py").write_text(LOOKS)
+    output = shared / "run.prof"
+    status = capture([sys.executable, str(tmp_path / "looks.py"), str(tmp_path / "names")], output)
+    assert status == -signal.SIGKILL
+    names = (tmp_path / "names").read_text().split()
+    kept = {name for name in names if not name.endswith((".sampled", ".local", ".code"))}
+    assert kept == {"launch.json", "launch.reserve"}
+    profile = load_run(output).processes[0].threads[0].profile
+    assert "work" in {profile.strings[name] for name in profile.name}
+    assert [*shared.iterdir(), *local.iterdir()] == [output]
+
+
+def test_a_torn_entry_of_an_ended_process_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The launcher may be killed, or the disk full, in the middle of an entry."""
+    monkeypatch.setattr(gathered, "FEWEST", 1)
+    for pid in (10, 11, 12):
+        (tmp_path / f"host-{pid}-1.record").write_bytes(record_bytes(pid=pid, state="exited"))
+    (tmp_path / "host-13-1.record").write_bytes(record_bytes(pid=13, state="snapshot"))
+    gatherer = gathered.Gatherer(tmp_path)
+    try:
+        assert gatherer.gather(tmp_path) == 3
+    finally:
+        gatherer.stop()
+    assert [path.name for path in tmp_path.glob("*.record")] == ["host-13-1.record"]
+    whole = (tmp_path / gathered.GATHERED_NAME).read_bytes()
+    (tmp_path / gathered.GATHERED_NAME).write_bytes(whole[:-1])
+    write_facts(tmp_path, {"command": ["program"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00"})
+    assert sorted(process.pid for process in pack_spool(tmp_path).processes if process.pid) == [10, 11, 13]

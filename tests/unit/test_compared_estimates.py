@@ -32,9 +32,18 @@ from profkit.verdict.readings import Case
 from profkit.verdict.rule import Condition, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
-from tests.accounts import assert_adds_up
 from tests.builders import Row, Told, profile, ranges, timed, with_estimates
-from tests.programs import ACQUIRE, Fn, captured, compare, estimated, one_side, program, training
+from tests.programs import (
+    ACQUIRE,
+    Fn,
+    assert_adds_up,
+    captured,
+    compare,
+    estimated,
+    one_side,
+    program,
+    training,
+)
 from tests.shared import check_schema, words_of
 
 #: What rounding of samples and of calls may leave in a bucket, of the walls.
@@ -45,13 +54,8 @@ SLIGHT = 1e-3
 LOOP_S, STEP_S = 2.36, 0.0235
 
 
-def compared(a: Run | RunSet, b: Run | RunSet) -> Case:
-    first, second = (side if isinstance(side, RunSet) else one_side(side) for side in (a, b))
-    return compare(first, second)
-
-
 def judged(a: Run | RunSet, b: Run | RunSet) -> Verdict:
-    return judge(compared(a, b))
+    return judge(compare(a, b))
 
 
 def matches(found: Case) -> Mapping[str, str]:
@@ -115,20 +119,20 @@ class TestOneSided:
 
     @pytest.mark.parametrize(("part", "match"), [(0.99, "unseen"), (1.01, "gone")])
     def test_it_is_gone_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
-        found = compared(self.rare(part * self.BOUND_S), estimated(program(training()), 0.01))
+        found = compare(self.rare(part * self.BOUND_S), estimated(program(training()), 0.01))
         assert matches(found)["rare"] == match
         assert found.signals.residue.baseline_only == (match == "gone")
         assert (found.signals.residue.baseline_only_share > 0) == (match == "gone")
 
     def test_an_exact_side_would_have_seen_it(self) -> None:
-        found = compared(self.rare(0.001), program(training()))
+        found = compare(self.rare(0.001), program(training()))
         assert matches(found)["rare"] == "gone"
         # One exact run of several is enough.
         both = one_side(estimated(program(training()), 0.01), program(training()))
-        assert matches(compared(self.rare(0.001), both))["rare"] == "gone"
+        assert matches(compare(self.rare(0.001), both))["rare"] == "gone"
 
     def test_its_calls_are_not_known_and_its_time_is_no_code_and_no_work(self) -> None:
-        found = compared(self.rare(0.0029), estimated(program(training()), 0.0))
+        found = compare(self.rare(0.0029), estimated(program(training()), 0.0))
         table = found.signals.table
         row = table.name.index("rare")
         assert (call_ratios(table).known[row], table.anomalous[row]) == (False, False)
@@ -136,7 +140,7 @@ class TestOneSided:
         assert found.account.seconds("code") == pytest.approx(0.0, abs=1e-9)
         assert found.account.seconds("work") == pytest.approx(0.0, abs=1e-9)
         # Of two exact runs it is changed code: sources are known, and it is gone.
-        exact = compared(self.rare(0.0029), program(training())).account
+        exact = compare(self.rare(0.0029), program(training())).account
         assert exact.seconds("code") == pytest.approx(-0.0029)
 
 
@@ -165,7 +169,7 @@ class TestSides:
 
 class TestRatios:
     def test_errors_of_both_sides_add_up_in_quadrature(self) -> None:
-        table = compared(estimated(loop(), 0.1), estimated(loop(steps=200), 0.1)).signals.table
+        table = compare(estimated(loop(), 0.1), estimated(loop(steps=200), 0.1)).signals.table
         found = call_ratios(table)
         row = table.name.index("sharpen")
         assert found.value[row] == pytest.approx(2.0)
@@ -181,7 +185,7 @@ class TestRatios:
         self, width: float, apart: bool, more: bool
     ) -> None:
         sides = [loop(), estimated(loop(steps=200), width)]
-        found = compared(*(sides if more else sides[::-1]))
+        found = compare(*(sides if more else sides[::-1]))
         table = found.signals.table
         ratios, row = call_ratios(table), table.name.index("sharpen")
         assert ratios.apart[row] == apart
@@ -200,13 +204,13 @@ class TestRatios:
         assert found.account.calls_unknown < 0.01 if apart else found.account.calls_unknown > 0.9
 
     def test_calls_of_one_side_that_are_not_known(self) -> None:
-        table = compared(loop(), estimated(loop(steps=200), 0.1, of={"sharpen": None})).signals.table
+        table = compare(loop(), estimated(loop(steps=200), 0.1, of={"sharpen": None})).signals.table
         found, row = call_ratios(table), table.name.index("sharpen")
         assert not found.known[row]
         assert not found.changed[row]
         assert math.isnan(table.per_call_ratio[row])
         assert table.candidate.ncalls[row] == 0
-        assert matches(compared(loop(), estimated(loop(), None)))["sharpen"] not in ("gone", "new", "unseen")
+        assert matches(compare(loop(), estimated(loop(), None)))["sharpen"] not in ("gone", "new", "unseen")
 
 
 @pytest.mark.parametrize(
@@ -258,30 +262,30 @@ class TestCallsUnknown:
         self.assert_undecided(judged(baseline, estimated(loop(**truth), None)))
 
     def test_the_account_says_that_calls_are_not_known(self) -> None:
-        found = compared(loop(), estimated(loop(steps=150), None)).account
+        found = compare(loop(), estimated(loop(steps=150), None)).account
         assert_adds_up(found)
         assert (found.calls_unknown, found.seconds("work")) == (pytest.approx(1.0), 0.0)
         assert found.seconds("speed") == pytest.approx(found.added_s, rel=SLIGHT)
         drawn = waterfall(found)
         assert "cost per call, or calls" in [step.title for step in drawn.steps]
         assert "100 % of the CPU time" in drawn.note
-        assert not waterfall(compared(loop(), loop(steps=150)).account).note.startswith("Of functions")
+        assert not waterfall(compare(loop(), loop(steps=150)).account).note.startswith("Of functions")
 
     @pytest.mark.parametrize(("width", "same"), [(0.05, True), (0.15, None)])
     def test_a_higher_cost_needs_calls_that_are_the_same(self, width: float, same: bool | None) -> None:
         """± 5 % leaves out that there are a tenth more calls, ± 15 % does not."""
-        found = compared(loop(), estimated(loop(slower=1.5), width))
+        found = compare(loop(), estimated(loop(slower=1.5), width))
         assert found.read("calls.same") is same
         assert (judge(found).rule == "calls-unknown") == (same is None)
 
     def test_one_function_whose_calls_are_not_known_leaves_it_open_if_it_gained(self) -> None:
         slow = {"times": {"sharpen": 3.0}}
         unknown = estimated(loop(**slow), 0.02, of={"sharpen": None})
-        found = compared(loop(), unknown)
+        found = compare(loop(), unknown)
         assert found.read("calls.known") < value("calls.known")
         self.assert_undecided(judge(found))
         # One that did not gain leaves nothing open.
-        other = compared(loop(), estimated(loop(**slow), 0.02, of={"load": None}))
+        other = compare(loop(), estimated(loop(**slow), 0.02, of={"load": None}))
         assert other.read("calls.known") >= value("calls.known")
         assert judge(other).rule != "calls-unknown"
 
@@ -316,16 +320,21 @@ class TestCallsUnknown:
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
 
     @pytest.mark.parametrize(
-        ("source", "cause"), [("other", "code-change"), ("source of slow", "inconclusive")]
+        ("source", "cause", "rule"),
+        [
+            ("other", "code-change", "changed-source"),
+            ("source of slow", "workload-change", "other-function"),
+        ],
     )
-    def test_the_source_of_a_function_that_samples_missed(self, source: str, cause: str) -> None:
-        """Fast functions are in no sample until an edit makes them slow."""
+    def test_the_source_of_a_function_that_samples_missed(self, source: str, cause: str, rule: str) -> None:
+        """Fast functions are in no sample until an edit makes them slow; an option chooses others."""
         a = estimated(loop(), None)
         (main,), (thread,) = a.processes, a.processes[0].threads
         listed = Definition(beside=0, name=name_digest("slow"), source_hash=source)
         a = replace(a, processes=(replace(main, threads=(replace(thread, definitions=(listed,)),)),))
         b = estimated(program([*training(), Fn("slow", 100, 4.0, callers={"step": 100})]), None)
-        assert judged(a, b).cause == cause
+        found = judged(a, b)
+        assert (found.cause, found.rule, found.subject) == (cause, rule, "slow")
 
     def test_ranges_say_how_much_more_there_was_to_do(self) -> None:
         """Their counts are exact where those of calls are not known."""
@@ -354,14 +363,14 @@ class TestCallsUnknown:
             other = replace(prof, samples=n, tottime=n * 0.01, cumtime=prof.cumtime, tottime_error=error)
             return replace(run, processes=(replace(main, threads=(replace(thread, profile=other),)),))
 
-        shifted = [compared(drawn(), drawn()).signals.moved for _ in range(40)]
+        shifted = [compare(drawn(), drawn()).signals.moved for _ in range(40)]
         assert sum(shifted) <= 2
-        assert compared(drawn(), estimated(loop(times={"sharpen": 4.0}), None)).signals.moved
+        assert compare(drawn(), estimated(loop(times={"sharpen": 4.0}), None)).signals.moved
 
     def test_repeats_of_samples_are_not_taken_for_scatter(self) -> None:
         runs = one_side(*(loop(slower=s) for s in (1.0, 1.01, 1.02)))
         noisy = one_side(*(estimated(loop(slower=s), 0.1) for s in (1.0, 1.3, 1.1)))
-        assert math.isnan(compared(runs, noisy).signals.noisier)
+        assert math.isnan(compare(runs, noisy).signals.noisier)
 
 
 class TestNative:
@@ -376,7 +385,7 @@ class TestNative:
 
     def test_they_are_compared_as_parts_of_their_callers(self) -> None:
         sides = program(training()), estimated(self.seen_in_callers(), 0.02)
-        found = compared(*sides)
+        found = compare(*sides)
         assert_adds_up(found.account)
         assert not any(name.startswith("<") for name in found.signals.table.name)
         assert all(abs(bucket.seconds) < SLIGHT for bucket in found.account.buckets)
@@ -393,7 +402,7 @@ class TestNative:
     def test_what_waits_by_design_stays(self) -> None:
         """A sampled run that has no sample in a lock did not wait there; which waiting it is would be lost."""
         waits = [*training(), Fn(ACQUIRE, 10, off=1.0, callers={"main": 10})]
-        found = compared(estimated(self.seen_in_callers(), 0.02), estimated(program(waits), 0.02))
+        found = compare(estimated(self.seen_in_callers(), 0.02), estimated(program(waits), 0.02))
         assert ACQUIRE in found.signals.table.name
         assert found.account.bucket("blocked").parts[0].seconds == pytest.approx(1.0, rel=0.01)
 
@@ -410,7 +419,7 @@ def with_capture(run: Run, seconds: float) -> Run:
 
 class TestCapture:
     def test_what_it_added_is_in_its_own_bucket(self) -> None:
-        found = compared(with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 1.1)).account
+        found = compare(with_capture(loop(), 0.1), with_capture(loop(slower=1.1), 1.1)).account
         assert_adds_up(found)
         assert [bucket.name for bucket in found.buckets] == [*BUCKETS, CAPTURE]
         assert found.seconds(CAPTURE) == pytest.approx(1.0)
@@ -418,9 +427,9 @@ class TestCapture:
         assert found.program_s == pytest.approx(0.1 * LOOP_S)
 
     def test_it_is_not_there_where_nobody_knows_it(self) -> None:
-        assert [b.name for b in compared(loop(), loop(slower=1.1)).account.buckets] == [*BUCKETS]
+        assert [b.name for b in compare(loop(), loop(slower=1.1)).account.buckets] == [*BUCKETS]
         # What one of two traced sides does not know is not known of the difference.
-        half = compared(loop(), with_capture(loop(), 1.0)).account
+        half = compare(loop(), with_capture(loop(), 1.0)).account
         assert [b.name for b in half.buckets] == [*BUCKETS]
         assert_adds_up(half)
 
@@ -453,7 +462,7 @@ class TestCapture:
     def test_less_of_it_hides_no_loss(self) -> None:
         """Capture took 1 s less, and the program queued for 1.2 s."""
         slow = loop(ratio=1.2 / LOOP_S, others=1.5)
-        found = compared(with_capture(loop(), 1.1), with_capture(slow, 0.1))
+        found = compare(with_capture(loop(), 1.1), with_capture(slow, 0.1))
         assert found.account.added_s == pytest.approx(0.2)
         assert found.account.seconds(CAPTURE) == pytest.approx(-1.0)
         assert found.account.seconds("queue") == pytest.approx(1.2, rel=0.01)
@@ -461,7 +470,7 @@ class TestCapture:
 
     def test_its_interval_is_that_of_the_estimates(self) -> None:
         a, b = captured(with_capture(loop(), 0.5), 0.5, 0.3), captured(with_capture(loop(), 0.9), 0.9, 0.4)
-        bucket = compared(a, b).account.bucket(CAPTURE)
+        bucket = compare(a, b).account.bucket(CAPTURE)
         assert (bucket.low, bucket.high) == pytest.approx((0.4 - 0.5, 0.4 + 0.5))
         assert not bucket.beyond_noise
         assert judged(a, b).rule != "capture-itself"
@@ -476,7 +485,7 @@ def test_columns_that_say_that_all_is_exact_change_nothing() -> None:
         known = with_estimates(prof, [(calls, calls, 0, 0.0) for calls in prof.ncalls.tolist()])
         main = replace(main, threads=(replace(main.threads[0], profile=known),), tiers=(Tier("exact", 0.0),))
         stated.append(replace(run, processes=(main,)))
-    assert compared(*stated).account.buckets == compared(a, b).account.buckets
+    assert compare(*stated).account.buckets == compare(a, b).account.buckets
     assert judged(*stated).rule == judged(a, b).rule
 
 
@@ -499,7 +508,7 @@ def test_buckets_add_up_whatever_is_known(data: st.DataObject) -> None:
     a = drawn(program(training()), before)
     b = drawn(program(training(steps=steps, slower=slower, ratio=ratio), others=1.5), after)
     repeats = data.draw(st.sampled_from([1, 3]))
-    found = compared(one_side(*[a] * repeats), one_side(*[b] * repeats)).account
+    found = compare(one_side(*[a] * repeats), one_side(*[b] * repeats)).account
     assert_adds_up(found)
     for bucket in found.buckets:
         assert math.isfinite(bucket.seconds)

@@ -284,3 +284,11 @@ def test_functions_of_nearly_equal_time_that_change_places_are_no_reordering() -
     assert found.ranking.rbo > found.ranking.noise_floor
     assert not found.ranking.reordered
     assert found.verdict.cause == "no-change"
+
+
+def test_calls_are_told_only_where_they_are_asked_for_and_known() -> None:
+    side = foreign(profile([Row("a.py", 1, "main"), Row("a.py", 5, "f")], [(0, 1, 3, 1.0)]))
+    assert diff(side, side, calls=True).calls is not None
+    assert diff(side, side).calls is None
+    bare = foreign(profile([Row("a.py", 1, "main")]))
+    assert diff(bare, bare, calls=True).calls is None

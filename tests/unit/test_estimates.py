@@ -19,11 +19,10 @@ from profkit.capture.record_types import Rows, rows
 from profkit.capture.tables import ThreadTables
 from profkit.compare.folded_comprehensions import fold_comprehensions
 from profkit.compare.replicates import gather
-from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import write_run
-from profkit.model import Effect, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
+from profkit.model import Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
 from profkit.model.estimates import call_kind, time_kind
 from profkit.model.merge import merge_profiles
 from profkit.model.profile import ESTIMATES
@@ -39,7 +38,6 @@ from tests import builders
 from tests import report_builders as build
 from tests.builders import Known, Row, with_estimates
 from tests.records import record, table
-from tests.run_files import rewritten
 from tests.shared import finished
 
 NAN = math.nan
@@ -160,19 +158,6 @@ def run_of(*processes: Process, rank: int = 0) -> Run:
     return Run("run.prof", processes, replace(manifest, job=job))
 
 
-TIERS = (Tier("exact", 0.0), Tier("sampled", 0.031), Tier("exact", 2.5))
-
-
-def test_a_run_file_keeps_how_well_numbers_are_known(tmp_path: Path) -> None:
-    exact = profile([4, 5, 6], None)
-    main = replace(process_of(exact, SAMPLED), tiers=TIERS, effect=Effect(0.5, -0.1, 1.5))
-    write_run(tmp_path / "run.prof", run_of(main, process_of(exact, pid=11)))
-    found = load_run(tmp_path / "run.prof").processes
-    assert [(one.tiers, one.effect) for one in found] == [(main.tiers, main.effect), ((), None)]
-    assert [one.threads[0].profile.calls_low for one in found] == [None, None]
-    assert_as_sampled(found[0].threads[1].profile)
-
-
 def assert_as_sampled(found: Profile) -> None:
     for name in ESTIMATES:
         assert getattr(found, name).dtype == getattr(SAMPLED, name).dtype
@@ -196,14 +181,6 @@ def test_viewers_see_rounded_estimates(tmp_path: Path) -> None:
     write_run(tmp_path / "run.prof", run_of(process_of(SAMPLED, profile([1, 1, 0], None))))
     stats = pstats.Stats(str(tmp_path / "run.prof")).stats  # type: ignore[attr-defined]
     assert {key[2]: row[1] for key, row in stats.items()} == {"a": 8, "b": 1201, "c": 0}
-
-
-@pytest.mark.parametrize("missing", ESTIMATES)
-def test_a_file_that_lacks_one_of_the_columns_is_damaged(tmp_path: Path, missing: str) -> None:
-    path = tmp_path / "run.prof"
-    write_run(path, run_of(process_of(SAMPLED)))
-    with pytest.raises(FormatError, match=f"functions/{missing}.npy is missing"):
-        load_run(rewritten(path, {f"functions/{missing}.npy": None}))
 
 
 # Reports

@@ -10,25 +10,20 @@ import numpy as np
 import pytest
 
 from profkit.model import Machine, Neighbour, Neighbours, Run, Series
-from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.evidence import produce
-from profkit.verdict.types import Evidence, Verdict
+from profkit.verdict.types import Evidence
 from tests.builders import timed
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, one_side, program, sampled, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, program, sampled, training
 from tests.unit.test_iterations import beside, ranges_from
 
 
 def found_in(a: Run, b: Run, *names: str) -> dict[str, Evidence]:
     """Evidence of some producers, by signal; of several of one signal the first."""
-    case = compare(one_side(a), one_side(b))
+    case = compare(a, b)
     found: dict[str, Evidence] = {}
     for piece in produce(names, case):
         found.setdefault(piece.signal, piece)
     return found
-
-
-def verdict_of(a: Run, b: Run) -> Verdict:
-    return diff(one_side(a), one_side(b)).verdict
 
 
 def side(extra: tuple[Fn, ...] = (), *, slower: float = 1.0, ratio: float = 0.0, **options: Any) -> Run:
@@ -43,7 +38,7 @@ def machine(run: Run, **fields: Any) -> Run:
 
 class TestWaitingForACpu:
     def test_the_main_threads_queueing_with_its_active_time(self) -> None:
-        queue = verdict_of(side(), side(ratio=2.0, others=1.9)).evidence[0]
+        queue = diffed(side(), side(ratio=2.0, others=1.9)).verdict.evidence[0]
         assert (queue.signal, queue.unit, queue.reading) == ("main.queue", "s", "no-cpu-free")
         assert (queue.baseline, queue.candidate) == (0.0, pytest.approx(6.32))
         assert queue.whole == (pytest.approx(3.16), pytest.approx(9.48))
@@ -62,7 +57,7 @@ class TestWaitingForACpu:
             )
             return machine(replace(whole, processes=tuple(ranks)), busy_s=64.0 + others * (4.2 + queue))
 
-        found = verdict_of(job(0.1, 0.0), job(4.0, 0.9))
+        found = diffed(job(0.1, 0.0), job(4.0, 0.9)).verdict
         assert (found.cause, found.kind) == ("contention", "external-load")
         piece = found.evidence[0]
         assert (piece.signal, piece.unit, piece.reading) == ("rank.wait", "share", "others-wait-for-rank")
@@ -75,7 +70,7 @@ class TestWaitingForACpu:
         assert (steal.baseline, steal.reading) == (None, "other-guests")
         assert steal.candidate == pytest.approx(3.0 / 6.52)
         assert found_in(a, machine(side(), steal_s=0.1), "steal") == {}
-        assert verdict_of(a, b).kind == "external-load"
+        assert diffed(a, b).verdict.kind == "external-load"
 
     @pytest.mark.parametrize(
         ("before", "after", "reading"),
@@ -87,7 +82,7 @@ class TestWaitingForACpu:
         assert others.reading == reading
 
     def test_functions_that_queued_most(self) -> None:
-        pieces = produce(("queue-functions",), compare(one_side(side()), one_side(side(ratio=1.0))))
+        pieces = produce(("queue-functions",), compare(side(), side(ratio=1.0)))
         assert [piece.subject for piece in pieces] == ["sharpen", "lib.dot", "backward"]
         first = pieces[0]
         assert (first.signal, first.baseline, first.candidate) == ("function.queue", 0.0, pytest.approx(1.0))
@@ -99,11 +94,11 @@ class TestWaitingForACpu:
     def test_who_takes_the_cpus_where_both_do(self) -> None:
         """The one whose demand differs between the sides: more threads of its own, or others that came."""
         before = side(helpers=[(3.0, 0.0)] * 2, others=1.0)
-        more_workers = verdict_of(before, side(ratio=1.0, helpers=[(3.0, 6.0)] * 8, others=1.5))
+        more_workers = diffed(before, side(ratio=1.0, helpers=[(3.0, 6.0)] * 8, others=1.5)).verdict
         assert (more_workers.cause, more_workers.kind) == ("contention", "self-oversubscription")
         assert more_workers.numbers["contention.others"] is True
         before = side(helpers=[(6.0, 3.0)] * 4)
-        came = verdict_of(before, side(ratio=1.0, helpers=[(6.0, 6.0)] * 4, others=1.0))
+        came = diffed(before, side(ratio=1.0, helpers=[(6.0, 6.0)] * 4, others=1.0)).verdict
         assert (came.cause, came.kind) == ("contention", "external-load")
         assert came.numbers["contention.itself"] is True
 
@@ -111,7 +106,7 @@ class TestWaitingForACpu:
         backup = Neighbour("nightly-backup", 1.0, 812, user="ann", group="docker 3fa9c1d2e4b5")
         listed = (backup, Neighbour("indexer", 0.4, 90), Neighbour("sh", 0.01, 91))
         slow = side(ratio=2.0, others=1.9)
-        found = verdict_of(side(), machine(slow, neighbours=Neighbours(6.0, listed, 1.5, True)))
+        found = diffed(side(), machine(slow, neighbours=Neighbours(6.0, listed, 1.5, True))).verdict
         assert found.kind == "external-load"
         named = found.evidence[1]
         assert (named.signal, named.reading) == ("neighbours", "who-ran")
@@ -121,7 +116,7 @@ class TestWaitingForACpu:
         assert "name-2" not in named.numbers
         assert "ann" not in named.numbers.values()
         hidden = machine(slow, neighbours=Neighbours(6.0, (), 1.5, False))
-        assert verdict_of(side(), hidden).evidence[1].numbers == {"named": 0, "hidden": 1.5}
+        assert diffed(side(), hidden).verdict.evidence[1].numbers == {"named": 0, "hidden": 1.5}
 
 
 class TestGpus:
@@ -132,7 +127,7 @@ class TestGpus:
 
     def test_gpus_that_waited_more(self) -> None:
         a, b = self.used(side(), 0.9, 0.7), self.used(side(ratio=2.0, others=1.9), 0.2, 0.4)
-        gpu = verdict_of(a, b).evidence[1]
+        gpu = diffed(a, b).verdict.evidence[1]
         assert (gpu.signal, gpu.unit, gpu.reading) == ("gpu", "share", "gpu-waited")
         assert (gpu.baseline, gpu.candidate) == pytest.approx((0.8, 0.3))
         # Beside a run without readings one has its own.
@@ -149,7 +144,7 @@ def loaded(wait: float, load: float) -> Run:
 
 
 def test_a_consumer_that_waits_for_loaders() -> None:
-    found = verdict_of(loaded(0.1, 12.0), loaded(4.1, 60.0))
+    found = diffed(loaded(0.1, 12.0), loaded(4.1, 60.0)).verdict
     assert (found.cause, found.rule) == ("data-starvation", "loading")
     pieces = {piece.signal: piece for piece in found.evidence}
     for signal in ("delivery", "main.off"):
@@ -169,7 +164,7 @@ class TestMachines:
     def test_a_machine_that_did_the_same_fixed_work_more_slowly(self) -> None:
         fast, slow = (timed(side(slower=f), f) for f in (1.0, 1.5))
         found = found_in(fast, slow, "machines")
-        fixed, yardstick, verdict = found["fixed-work"], found["yardstick"], verdict_of(fast, slow)
+        fixed, yardstick, verdict = found["fixed-work"], found["yardstick"], diffed(fast, slow).verdict
         assert (fixed.candidate, fixed.reading) == (pytest.approx(1.5), "machine-slower")
         assert (yardstick.baseline, yardstick.candidate) == (pytest.approx(1e-4), pytest.approx(1.5e-4))
         assert (verdict.cause, verdict.rule) == ("slower-machine", "slower-cpu")
@@ -179,12 +174,12 @@ class TestMachines:
         assert found_in(fast, side(slower=1.5), "machines") == {}
 
     def test_one_factor_is_no_slower_machine_where_fixed_work_took_as_long(self) -> None:
-        found = verdict_of(timed(side()), timed(side(slower=1.5)))
+        found = diffed(timed(side()), timed(side(slower=1.5))).verdict
         assert found.cause not in ("slower-machine", "no-change", "code-change")
         # Another model that is as fast does not explain it either.
         older = side(slower=1.5, cpu_model="older")
-        assert verdict_of(timed(side()), timed(older)).cause != "slower-machine"
-        assert verdict_of(side(), older).cause == "slower-machine"
+        assert diffed(timed(side()), timed(older)).verdict.cause != "slower-machine"
+        assert diffed(side(), older).verdict.cause == "slower-machine"
 
     def test_instruction_sets(self) -> None:
         variables = {"OPENCV_CPU_DISABLE": "AVX2"}
@@ -202,7 +197,7 @@ class TestInputs:
     def test_more_memory_and_more_bytes_read(self) -> None:
         a = self.used(side(), 200_000_000, 50_000_000)
         b = self.used(side(slower=1.6), 290_000_000, 75_000_000)
-        found, verdict = found_in(a, b, "inputs"), verdict_of(a, b)
+        found, verdict = found_in(a, b, "inputs"), diffed(a, b).verdict
         assert {s: (e.baseline, e.candidate, e.unit) for s, e in found.items()} == {
             "memory.peak": (200e6, 290e6, "bytes"),
             "bytes.read": (50e6, 75e6, "bytes"),
@@ -241,7 +236,7 @@ def test_functions_that_changed_have_their_calls_source_and_cost() -> None:
 
 
 def test_what_two_producers_give_is_there_once() -> None:
-    case = compare(one_side(side()), one_side(side(slower=1.3)))
+    case = compare(side(), side(slower=1.3))
     assert len(produce(("wall", "wall", "main-wait", "main-wait"), case)) == 2
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
-import random
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -264,27 +263,6 @@ def test_a_view_that_never_ends_is_no_table(tmp_path: Path) -> None:
     """
     with pytest.raises(FormatError, match="no functions"):
         load_run(database(tmp_path, script))
-
-
-@pytest.mark.parametrize("path", PLAIN, ids=lambda path: path.name)
-def test_what_is_cut_off_or_changed_is_refused_in_one_line(path: Path, tmp_path: Path) -> None:
-    """Whatever the bytes are, it is read or there is one line; the whole file is read."""
-    data, file = path.read_bytes(), tmp_path / path.name
-    assert load_run(path).processes
-    random_, said = random.Random(path.name), list[str]()
-    for number in range(80):
-        damaged = bytearray(data)
-        at = random_.randrange(len(data))
-        if number % 2:
-            damaged[at] = random_.randrange(256)
-        else:
-            del damaged[at:]
-        file.write_bytes(damaged)
-        try:
-            load_run(file)
-        except FormatError as error:
-            said.append(str(error))
-    assert all(line.startswith(str(file)) and "\n" not in line for line in said)
 
 
 def test_a_tachyon_file_of_another_version_or_cut_off(tmp_path: Path) -> None:

@@ -65,15 +65,6 @@ def rank_run(
     return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
 
 
-def test_importing_the_room_and_reading_a_foreign_profile_import_little(tmp_path: Path) -> None:
-    code = "import sys, profkit.formats\n"
-    code += "assert not sys.modules.keys() & {'numpy', 'zipfile'}\n"
-    code += "profkit.formats.load_run(sys.argv[1])\n"
-    code += "assert 'zipfile' not in sys.modules"
-    done = finished([sys.executable, "-c", code, foreign(tmp_path / "a.prof")], ROOT, timeout=60)
-    assert done.returncode == 0, done.stderr
-
-
 def test_foreign_profile_is_a_run(tmp_path: Path) -> None:
     run = load_run(foreign(tmp_path / "a.prof"))
     assert (run.manifest, run.machine, run.warnings) == (None, None, ())
@@ -82,12 +73,6 @@ def test_foreign_profile_is_a_run(tmp_path: Path) -> None:
     (thread,) = process.threads
     assert thread.profile.ncalls.tolist() == [2]
     assert thread.profile.primitive_calls.tolist() == [1]
-
-
-def test_foreign_profile_with_mixed_threads(tmp_path: Path) -> None:
-    stats = {("/usr/lib/python3.12/threading.py", 1000, "_bootstrap"): (1, 1, 0.25, 0.5, {})}
-    (warning,) = load_run(foreign(tmp_path / "a.prof", stats)).warnings
-    assert warning == Notice("threads-in-one-stack", "", {"python": "3.12"})
 
 
 def test_end_record_inside_a_foreign_profile(tmp_path: Path) -> None:

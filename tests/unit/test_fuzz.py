@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from pathlib import Path
 
 import pytest
 
 from fuzz import oracles
+from fuzz.mutate import Mutation
 from fuzz.target import CRASHES, TARGETS, Target, Wrong, finding_of, load
 from fuzz.work import inputs_of
 
@@ -81,3 +83,33 @@ def test_an_output_that_is_wrong_is_seen(check: object, wrong: str, right: str) 
     check(right)  # type: ignore[operator]
     with pytest.raises(Wrong):
         check(wrong)  # type: ignore[operator]
+
+
+# Inputs of the fuzzers, changed at random but alike in every run: read, refused, masked or set as they should be
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *(("foreign", 600), ("masking", 300), ("nvtx_log", 300), ("pstats", 3000), ("records", 4000)),
+        *(("run_file", 400), ("tables", 2000), ("texts", 600)),
+    ],
+)
+def test_no_change_of_an_input_is_a_finding(name: str, changes: int) -> None:
+    target, chance, damage = load(name), random.Random(7), random.Random(8)
+
+    def bytes_of(data: bytes, most: int) -> bytes:
+        """Leave the bytes as they are, or change some of them."""
+        changed = bytearray(data[:most])
+        for _ in range(damage.choice((0, 0, 1, 2, 8)) if changed else 0):
+            changed[damage.randrange(len(changed))] = damage.randrange(256)
+        return bytes(changed)
+
+    mutation = Mutation(chance, bytes_of)
+    inputs = [path.read_bytes() for path in inputs_of(name)]
+    for _ in range(changes):
+        data = target.mutate(chance.choice(inputs), mutation)
+        if damage.random() < 0.1:
+            data = data[: damage.randrange(len(data) + 1)]
+        finding = finding_of(target, data, thorough=False)
+        assert finding is None, f"{data!r}: {finding.text}"

@@ -125,13 +125,6 @@ def test_windows_are_listed_with_their_times() -> None:
     assert len(plain(show_object(run, limit=0, judged=build.UNJUDGED))["windows"]) == 3
 
 
-def test_checks_are_in_the_output_only_where_they_are_asked_for() -> None:
-    pair = ("tokenize_corpus/clean-1", "tokenize_corpus/external-load")
-    explained = compared(*pair)
-    del explained["checks"]
-    assert explained == compared(*pair, explain=False)
-
-
 def test_the_schemas_know_every_unit_bucket_cause_root_rung_and_version() -> None:
     for name, buckets, version in (
         ("diff-2.json", (*BUCKETS, *PAUSES, CAPTURE), DIFF_SCHEMA),
@@ -280,12 +273,3 @@ def test_a_forgotten_field_and_formatted_evidence_are_refused() -> None:
         else:
             item.update(change)
         assert not is_valid(changed), (place, change)
-
-
-def test_version_1_is_another_version() -> None:
-    """It is kept as history: neither version takes the other's output for its own."""
-    value = compared("tokenize_corpus/clean-1", "tokenize_corpus/external-load", explain=False)
-    assert not is_valid(value, "diff-1.json")
-    value["schema"] = "profkit.diff/1"
-    assert not is_valid(value, "diff-1.json")
-    assert not is_valid(value)

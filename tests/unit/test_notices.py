@@ -8,7 +8,6 @@ import functools
 import json
 import math
 import pickle
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from profkit.model.notices import MOST_PIDS, WHERE, Number, grouped, missing_ran
 from profkit.report.jsonvalues import plain as notice_object
 from profkit.report.notices import SENTENCES, is_complete, notice_text, units_of
 from tests.run_files import member_of, rewritten
-from tests.shared import finished, words_of
+from tests.shared import words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
@@ -300,12 +299,3 @@ def test_sentences_are_made_in_the_report_alone() -> None:
     """Nothing else has the function, so that nothing can look into what it returns; the command line may speak."""
     others = [path for path, _ in trees() if path.relative_to(PACKAGE).parts[0] not in ("report", "cli")]
     assert not [path for path in others if "from profkit.report.notices" in path.read_text(encoding="utf-8")]
-
-
-def test_starting_a_capture_imports_no_sentence_and_no_numpy() -> None:
-    modules = "profkit.cli.capture, profkit.capture.launcher, profkit.capture.nvtx, profkit.capture.sampler"
-    code = f"import sys, {modules}; print(*sys.modules)"
-    loaded = finished([sys.executable, "-c", code], ROOT, check=True).stdout.split()
-    light = {"profkit.report", "profkit.report.renderers"}  # the formats' names, for help and completion
-    heavy = ("profkit.report", "profkit.model")
-    assert not [n for n in loaded if n == "numpy" or (n.startswith(heavy) and n not in light)]

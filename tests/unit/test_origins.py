@@ -8,20 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from profkit.compare.call_sites import CallSites
 from profkit.compare.origins import Origins
 from profkit.compare.process_calls import calls_of_processes
 from profkit.compare.sampled_calls import call_ratios
-from profkit.model import Run
+from profkit.model import Run, Thread
 from profkit.verdict.readings import Case
-from tests.programs import ACQUIRE, Fn, compare, estimated, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, compare, estimated, plain, program, training
 
 
 class Found:
     """Origins of a pair, by names of functions."""
 
     def __init__(self, a: Run, b: Run) -> None:
-        signals = compare(one_side(a), one_side(b)).signals
+        signals = compare(a, b).signals
         self.names = signals.table.name
         self.origins: Origins = signals.origins
 
@@ -98,7 +101,10 @@ def fitted(rows: int) -> Run:
         Fn("polyfit", rows, 40.0, callers={"fit.each": rows}, **library),
         total,
     ]
-    short = [Fn("fit", 50, 0.2, callers={"load": 50}, source="a product"), replace(total, callers={"load": 50})]
+    short = [
+        Fn("fit", 50, 0.2, callers={"load": 50}, source="a product"),
+        replace(total, callers={"load": 50}),
+    ]
     unknown = {"load": None, "fit": None, "fit.each": None, "_sum": 0.9 if not rows else 0.1}
     return estimated(program(training(extra=loop if rows else short)), 0.1, of=unknown)
 
@@ -215,17 +221,13 @@ def with_workers(number: int, *, items: int = 1200, steps: int = 100) -> Run:
     return program(training(steps), workers=[worker(steps, share) for _ in range(number)])
 
 
-def compared(a: Run, b: Run) -> Case:
-    return compare(one_side(a), one_side(b))
-
-
 def added(comparison: Case, name: str, processes: tuple[int, int]) -> float:
     table, calls = comparison.signals.table, comparison.signals.calls
     return float(calls_of_processes(table, calls, call_ratios(table), processes)[table.name.index(name)])
 
 
 def test_more_workers_import_and_are_fed_more_often() -> None:
-    found = compared(with_workers(2), with_workers(6))
+    found = compare(with_workers(2), with_workers(6))
     # `setup` is the project's own, called while a module is imported.
     expected = {LOADS: 4 * 300, "setup": 4, "dumps": 400, DUMP: 400, "augment": 0, "step": 0}
     assert {name: added(found, name, (3, 7)) for name in expected} == expected
@@ -237,16 +239,95 @@ def test_more_workers_import_and_are_fed_more_often() -> None:
     of_loads = sites.row == found.signals.table.name.index(LOADS)
     assert sites.of_processes[of_loads].tolist() == pytest.approx([1.0] * int(of_loads.sum()))
     assert not sites.from_code[of_loads].any()
-    other_way = compared(with_workers(6), with_workers(2))
+    other_way = compare(with_workers(6), with_workers(2))
     assert added(other_way, LOADS, (7, 3)) == -4 * 300
     assert other_way.signals.movement.calls_factor == pytest.approx(1.0, abs=1e-3)
 
 
 def test_what_the_workers_do_more_is_work() -> None:
-    found = compared(with_workers(2), with_workers(6, items=2400))
+    found = compare(with_workers(2), with_workers(6, items=2400))
     assert added(found, "augment", (3, 7)) == 0
     assert added(found, DUMP, (3, 7)) == 400
     assert found.signals.movement.calls_factor > 1.1
-    more = compared(with_workers(2), with_workers(6, steps=200))
+    more = compare(with_workers(2), with_workers(6, steps=200))
     assert added(more, "step", (3, 7)) == 0
     assert more.signals.movement.calls_factor > 1.3
+
+
+# What other calls account for: divided by who calls, exact, symmetric and bounded
+
+SUM = "<built-in method builtins.sum>"
+
+times = st.floats(1e-6, 1e3)
+ratios = st.floats(1e-6, 1e6)
+
+
+def site(log_ratio: float) -> CallSites:
+    none, one = np.zeros(1), np.ones(1)
+    row = np.zeros(1, np.intp)
+    log = np.array([log_ratio])
+    return CallSites(row, row - 1, one, one, log, log, log, none > 0, none, none, 1)
+
+
+def seconds_of(before: float, after: float, ratio: float) -> float:
+    return float(site(math.log(ratio)).seconds(np.array([before]), np.array([after]))[0])
+
+
+@given(times, ratios, ratios)
+def test_what_calls_account_for_lies_within_the_difference_where_costs_moved_alike(
+    before: float, calls: float, cost: float
+) -> None:
+    after = before * calls * cost
+    found = seconds_of(before, after, calls)
+    if (calls >= 1) == (cost >= 1):
+        low, high = sorted((0.0, after - before))
+        assert low - 1e-6 * after <= found <= high + 1e-6 * max(after, before)
+    # Elsewhere the two cancel: by no more than the times that there are, for each factor of e.
+    assert abs(found) <= max(before, after) * abs(math.log(calls)) * (1 + 1e-6)
+
+
+def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
+    """The same with these self times by caller and callee."""
+    main = run.processes[0]
+    profile = main.threads[0].profile
+    edges = profile.edges
+    names = [profile.strings[name] for name in profile.name.tolist()]
+    pairs = zip(edges.caller.tolist(), edges.callee.tolist(), edges.tottime.tolist(), strict=True)
+    own = np.array([times.get((names[a], names[b]), usual) for a, b, usual in pairs])
+    changed = replace(profile, edges=replace(edges, tottime=own)).validate()
+    return replace(run, processes=(replace(main, threads=(Thread(changed),)),))
+
+
+def summing(items: int, each: float, long: float) -> Run:
+    """`report` sums a few long lists, a generator many short ones."""
+    total = long + items * each
+    made = plain(
+        [
+            Fn("main", run=0.1),
+            Fn("report", 4, 0.1, callers={"main": 4}),
+            Fn("items", 20_000, 1.0, callers={"main": 20_000}),
+            Fn(SUM, 4 + items, total, callers={"report": 4} | ({"items": items} if items else {})),
+        ]
+    )
+    return site_times(made, {("report", SUM): long, ("items", SUM): items * each})
+
+
+def test_a_few_long_calls_do_not_price_many_short_ones() -> None:
+    found = compare(summing(0, 0.0, 2.0), summing(20_000, 1e-4, 2.0))
+    # Two seconds in short calls that were not there, and nothing else.
+    account = found.account
+    assert account.seconds("work") + account.seconds("code") == pytest.approx(2.0)
+    assert account.seconds("speed") == pytest.approx(0.0, abs=1e-9)
+    assert 1 < found.signals.movement.calls_factor < 2
+
+
+def test_a_caller_that_was_renamed_calls_the_same_as_often() -> None:
+    def called_by(name: str, cost: float) -> Run:
+        step = Fn(name, 100, 0.5, callers={"main": 100})
+        return plain([Fn("main", run=0.1), step, Fn(SUM, 1000, cost, callers={name: 1000})])
+
+    found = compare(called_by("step", 2.0), called_by("one_step", 3.0))
+    sites, row = found.signals.origins.sites, found.signals.table.name.index(SUM)
+    before, after = (np.where(np.arange(sites.n) == row, time, 0.0) for time in (2.0, 3.0))
+    # Seconds that other calls of `sum` account for, where it took so long.
+    assert sites.by_row(sites.seconds(before, after))[row] == pytest.approx(0.0)

@@ -13,9 +13,8 @@ from profkit.compare.result_types import DiffTable
 from profkit.formats.load import load_run
 from profkit.model import Run
 from profkit.report.wording.verdicts import comparison_block
-from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.programs import ACQUIRE, Fn, compare, one_side, plain, training
+from tests.programs import ACQUIRE, Fn, compare, diffed, plain, training
 
 SCRIPT = """\
 def words(count):
@@ -35,6 +34,14 @@ def total_of(found):
 
 def rest(found):
     return sorted(found)[0]
+
+
+def listed(found):
+    kept = []
+    for word in found:
+        if word not in kept[-200:]:
+            kept.append(word)
+    return kept
 
 
 def main():
@@ -59,10 +66,6 @@ def profiled(folder: Path, source: str) -> Run:
     return load_run(folder / "job.prof")
 
 
-def compared(a: Run, b: Run) -> Diff:
-    return diff(one_side(a), one_side(b))
-
-
 def changed_in(table: DiffTable) -> set[str]:
     return {table.name[row] for row, same in enumerate(table.same_source) if same is False}
 
@@ -70,13 +73,13 @@ def changed_in(table: DiffTable) -> set[str]:
 def test_an_edit_shows_in_the_definitions_below_it(tmp_path: Path) -> None:
     before = profiled(tmp_path / "before", SCRIPT)
     after = profiled(tmp_path / "after", SCRIPT.replace(LOOP, NESTED))
-    found = compared(before, after)
+    found = diffed(before, after)
     verdict = found.verdict
     assert (verdict.cause, verdict.rule, verdict.subject) == ("code-change", "changed-source", "score")
     assert changed_in(found.table) == {"score"}
     (source,) = (e for e in verdict.evidence if e.signal == "function.source")
     assert (source.reading, source.numbers) == ("source-lines", {"lines": 1})
-    back = compared(after, before).table
+    back = diffed(after, before).table
     assert [back.added_lines[row] for row in range(len(back)) if back.name[row] == "score"] == [-1]
 
 
@@ -96,7 +99,7 @@ def test_lines_that_no_function_got_change_none(tmp_path: Path, old: str, new: s
     """A new function that is called is code by itself; one that is not may stand in the body above it."""
     before = profiled(tmp_path / "before", SCRIPT)
     after = profiled(tmp_path / "after", SCRIPT.replace(old, new))
-    table = compare(one_side(before), one_side(after)).signals.table
+    table = compare(before, after).signals.table
     assert changed_in(table) <= {"rest", "total_of"}
 
 
@@ -106,7 +109,7 @@ def test_one_with_threads_may_wait_for_them() -> None:
         wait = Fn("<built-in method select.select>", 50, off=waited, callers={"step": 50})
         return plain([*training(), wait, thread])
 
-    found = compared(run(0.1), run(4.0))
+    found = diffed(run(0.1), run(4.0))
     assert found.verdict.cause == "inconclusive"
     assert "other threads and processes" in comparison_block(found).summary
 
@@ -120,7 +123,7 @@ class TestMoreStarted:
         return plain([*training(), fork, Fn(ACQUIRE, 200, off=waited, callers={"main": 200})])
 
     def test_more_processes_that_are_waited_for_are_contention_of_the_program_with_itself(self) -> None:
-        found = compared(self.run(2, 1.0), self.run(8, 5.0))
+        found = diffed(self.run(2, 1.0), self.run(8, 5.0))
         assert (found.verdict.cause, found.verdict.rule) == ("contention", "more-started")
         assert found.verdict.kind == "self-oversubscription"
         assert "8 processes instead of 2" in comparison_block(found).summary
@@ -135,7 +138,7 @@ class TestMoreStarted:
             ]
             return plain([*training(), *started])
 
-        found = compared(run(2), run(8))
+        found = diffed(run(2), run(8))
         assert found.verdict.cause != "workload-change"
         assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
         assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
@@ -147,7 +150,7 @@ class TestSlices:
         small = [Fn(f"short{i}", 20, 0.003 + 0.0001 * i, callers={"step": 20}) for i in range(12)]
         hit = [replace(fn, run=fn.run + lump) for fn, lump in zip(small, lumps, strict=False)]
         after = [*training(slower=2.2), *hit, *small[len(lumps) :]]
-        return compared(plain([*training(), *small]), plain(after))
+        return diffed(plain([*training(), *small]), plain(after))
 
     def test_of_a_length_within_a_quotas_period(self) -> None:
         verdict = self.lost(0.060, 0.062, 0.058, 0.061).verdict
@@ -176,52 +179,25 @@ def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -
         shared = Fn("<built-in method lib.shared>", 100, cost, callers={way: 100})
         return plain([*training(), called, shared])
 
-    found = compared(run("quick", 0.01), run("thorough", 3.0))
+    found = diffed(run("quick", 0.01), run("thorough", 3.0))
     assert (found.verdict.cause, found.verdict.subject) == ("code-change", "forward")
     assert found.account.seconds("code") == pytest.approx(2.99, abs=0.05)
 
 
-CHOICE = """\
-def unique(words):
-    return set(words)
-
-
-def listed(words):
-    found = []
-    for word in words:
-        if word not in found[-200:]:
-            found.append(word)
-    return found
-
-
-def total(words):
-    return sum(map(len, words))
-
-
-def main():
-    for _ in range(20):
-        total({chosen}([str(i * 7919) for i in range(3000)]))
-
-
-main()
-"""
-
-
-def chosen_instead(tmp_path: Path, source: str, chosen: str) -> tuple[Diff, dict[str, str]]:
-    """Compare the program that chooses `unique` with another, and say how functions were matched."""
-    before = profiled(tmp_path / "before", CHOICE.format(chosen="unique"))
-    found = compared(before, profiled(tmp_path / "after", source.format(chosen=chosen)))
+def chosen_instead(tmp_path: Path, changed: str) -> tuple[Diff, dict[str, str]]:
+    """Compare the program with another that calls another function at its end, and say how functions were matched."""
+    found = diffed(profiled(tmp_path / "before", SCRIPT), profiled(tmp_path / "after", changed))
     return found, dict(zip(found.table.name, found.table.match, strict=True))
 
 
 def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) -> None:
-    found, match = chosen_instead(tmp_path, CHOICE, "listed")
-    assert (match["unique"], match["listed"]) == ("uncalled", "uncalled")
+    found, match = chosen_instead(tmp_path, SCRIPT.replace("        rest(", "        listed("))
+    assert (match["rest"], match["listed"]) == ("uncalled", "uncalled")
     # An edit that leaves all lines where they were does not show: it may have chosen the function.
     assert found.verdict.cause == "inconclusive"
     assert "listed makes up" in comparison_block(found).summary
 
 
 def test_a_function_in_the_place_of_another_is_new(tmp_path: Path) -> None:
-    _, match = chosen_instead(tmp_path, CHOICE.replace("unique", "distinct"), "distinct")
-    assert (match["unique"], match["distinct"]) == ("gone", "new")
+    _, match = chosen_instead(tmp_path, SCRIPT.replace("rest(", "distinct("))
+    assert (match["rest"], match["distinct"]) == ("gone", "new")

@@ -1,20 +1,40 @@
-"""Which libraries have pools and when they may be asked, where a size came from, what a record's rows become."""
+"""Thread pools: libraries, where a size came from, what pools ask for, and what to paste to make it fit."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
 from profkit.capture.agent.pool_libraries import MKL, GNUOpenMP, Package
 from profkit.capture.agent.thread_pools import Pools, library_of
 from profkit.capture.native import nvtx_library
 from profkit.capture.pool_records import pool_origin, pools_of
-from profkit.model import Host, Pool
+from profkit.measure.inventory import inventory
+from profkit.measure.size_calls import SizeCall
+from profkit.model import (
+    PROJECT,
+    FunctionKey,
+    Host,
+    Manifest,
+    Pool,
+    Process,
+    Profile,
+    Run,
+    Thread,
+    ThreadSamples,
+)
 from profkit.model.pools import holding_variable
+from profkit.report.inventory_sections import pool_differences, pool_sections
+from profkit.verdict.advice.size_limits import limit_advice
+from profkit.verdict.types import Advice
 from tests.records import record
 from tests.shared import words_of
 
@@ -161,3 +181,265 @@ def test_pools_are_looked_for_only_beside_foreign_code() -> None:
     for code, found in ((own, "False"), ("import numpy; ", "True")):
         command = [sys.executable, "-c", f"{code}from profkit.capture.agent import process_facts{said}"]
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == found
+
+
+# What the pools of a run ask for, what it got, what to paste to make it fit, and how reports say it
+
+NODE = Host(name="node", cpus=8, affinity=8)
+BLAS = Pool("openblas", 8, "default")
+TORCH = Pool("torch", 4, "program")
+
+
+def process(*pools: Pool, role: str = "worker", **more: Any) -> Process:
+    facts = {"wall_s": 10.0, "cpu_s": 5.0, "run_queue_wait_s": 5.0, "host": NODE, **more}
+    return Process(pid=1, role=role, threads=(Thread(Profile.empty()),), pools=pools, **facts)
+
+
+def run(
+    *processes: Process,
+    host: Host = NODE,
+    command: str = "python train.py",
+    environment: Mapping[str, str] | None = None,
+) -> Run:
+    head = ("profkit.run/1", "0", tuple(command.split()), "/", 0, "", 10.0)
+    return Run("", processes, Manifest(*head, host, environment or {}))
+
+
+class TestCores:
+    def test_a_process_asks_for_its_largest_pool(self) -> None:
+        found = inventory(run(process(BLAS, TORCH, Pool("torch-interop", 64), Pool("tbb", None))))
+        assert found.processes[0].expected_cores == 8
+        assert (found.expected_cores, found.observed_cores, found.demand_cores) == (8.0, 0.5, 1.0)
+        assert (found.oversubscription, found.oversubscribed) == (1.0, False)
+
+    @pytest.mark.parametrize(
+        ("bound", "available"), [([(2,), (2,)], 1.0), ([(0,), (1, 2)], 3.0), ([(), (2,)], 8.0)]
+    )
+    def test_what_all_processes_are_tied_to_is_available(
+        self, bound: list[tuple[int, ...]], available: float
+    ) -> None:
+        """As behind ``taskset`` in the command, which the launcher is not tied by."""
+        hosts = [replace(NODE, affinity=len(cpus) or 8, affinity_cpus=cpus) for cpus in bound]
+        found = inventory(run(*(process(BLAS, host=host) for host in hosts)))
+        assert found.available_cpus == available
+
+    def test_processes_are_added_for_as_long_as_they_live(self) -> None:
+        found = inventory(run(process(BLAS), process(BLAS), process(BLAS, wall_s=5.0)))
+        assert (found.expected_cores, found.workers, found.oversubscribed) == (8 + 8 + 4, 3, True)
+
+    def test_workers_of_several_epochs_count_once(self) -> None:
+        def seen(begin: int, end: int, lived_s: float) -> Process:
+            zeros = np.zeros(2, np.int64)
+            samples = ThreadSamples(zeros + 7, np.array([begin, end], np.int64), zeros, zeros)
+            return replace(process(BLAS, wall_s=lived_s), samples=samples)
+
+        epochs = [seen(epoch, epoch + 8, 4.0) for epoch in (0, 10) for _ in range(8)]
+        assert inventory(run(*epochs)).workers == 8
+        # One that the sampler has never met may have lived with all the others.
+        assert inventory(run(*epochs, process(BLAS))).workers == 9
+        # Each was sampled once, while the sampler took long: they lived together all the same.
+        assert inventory(run(*(seen(at, at, 10.0) for at in range(64)))).workers == 64
+
+    @pytest.mark.parametrize(("cpu", "wait", "surprising"), [(20.0, 10.0, True), (15.0, 5.0, False)])
+    def test_more_than_its_pools_explain(self, cpu: float, wait: float, surprising: bool) -> None:
+        found = inventory(run(process(Pool("openblas", 2), cpu_s=cpu, run_queue_wait_s=wait)))
+        assert found.processes[0].surprising is surprising
+
+    def test_a_bound_rank_is_measured_by_its_binding(self) -> None:
+        bound = Host(name="node", cpus=8, affinity=1)
+        found = inventory(run(process(Pool("libgomp", 4), role="rank", host=bound)))
+        assert found.oversubscription == 4.0
+
+
+class TestAdvice:
+    def advice(self, *processes: Process, **kwargs: Any) -> tuple[Advice, ...]:
+        made = run(*processes, **kwargs)
+        return limit_advice(inventory(made), made.manifest.command)
+
+    def test_jobs_may_be_processes(self) -> None:
+        command = "python train.py -j 8"
+        # As many workers as CPUs, and as many threads in each: the option is about the workers.
+        assert self.limit(*[process(BLAS)] * 8, command=command) == (command, {"OPENBLAS_NUM_THREADS": "1"})
+        (edit,) = self.advice(*[process(Pool("torch", 8, "program"))] * 8, command=command)
+        assert edit.subject == "torch.set_num_threads(1)"
+
+    def limit(self, *processes: Process, **kwargs: Any) -> tuple[str, Mapping[str, str]]:
+        """Command and variables of the one advice that limits threads, which is all the advice there is."""
+        (one,) = self.advice(*processes, **kwargs)
+        assert (one.kind, one.cures) == ("limit-threads", "queue")
+        return " ".join(one.argv), one.env
+
+    def test_only_libraries_that_are_there_and_too_large(self) -> None:
+        pools = BLAS, Pool("libgomp", 8, "default"), Pool("opencv", 1, "default")
+        expected = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+        assert self.limit(*[process(*pools)] * 4) == ("python train.py", expected)
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "python train.py",
+            "env OMP_NUM_THREADS={} python train.py",
+            "mpirun --bind-to none -x OMP_NUM_THREADS={} -n 4 python train.py",
+        ],
+    )
+    def test_the_variable_that_holds_also_in_the_command(self, command: str) -> None:
+        held = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
+        environment = {"OMP_NUM_THREADS": "8"}
+        found = self.limit(*[process(held)] * 4, command=command.format(8), environment=environment)
+        assert found == (command.format(2), {"OMP_NUM_THREADS": "2"})
+
+    def test_what_the_program_sets_is_changed_in_the_program(self) -> None:
+        pools = Pool("torch", 8, "program"), Pool("opencv", 8, "program")
+        edits = [(one.kind, one.cures, one.subject) for one in self.advice(*[process(*pools)] * 8)]
+        subjects = "torch.set_num_threads(1)", "cv2.setNumThreads(0)"
+        assert edits == [("edit-code", "queue", subject) for subject in subjects]
+
+    def test_a_large_pool_costs_more_than_a_small_one(self) -> None:
+        pools = Pool("openblas", 9, "default"), Pool("torch", 64, "program")
+        edit, variable = self.advice(process(*pools))
+        assert (edit.subject, dict(variable.env)) == (
+            "torch.set_num_threads(8)",
+            {"OPENBLAS_NUM_THREADS": "8"},
+        )
+
+    @pytest.mark.parametrize(
+        ("call", "pool", "subject"),
+        [
+            # What is left of a worker that was ended: a snapshot, in which another thread's OpenMP has its default.
+            ("torch", Pool("libgomp", 8, "default"), "torch.set_num_threads(2)"),
+            ("threadpoolctl", BLAS, "threadpoolctl.threadpool_limits(2)"),
+            ("threadpoolctl", Pool("torch", 8, "program"), "threadpoolctl.threadpool_limits(2)"),
+        ],
+    )
+    def test_a_call_that_sets_a_size_is_edited(self, call: str, pool: Pool, subject: str) -> None:
+        caller = FunctionKey(PROJECT, "train.py", "setup")
+        found = replace(inventory(run(*[process(pool)] * 4)), sizes=(SizeCall(call, caller, 7),))
+        assert limit_advice(found, ("python", "train.py")) == (
+            Advice("edit-code", cures="queue", subject=subject, where=caller, line=7),
+        )
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "python train.py -j {}",
+            "python train.py -j{} --epochs 20",
+            "python train.py --num_workers={}",
+            "python train.py --num-workers {} -n 50",
+            "python train.py --trainer.num_workers={}",
+            "python train.py data.num_workers={} n=50",
+            "python train.py n_jobs={} n=50",
+            "python -m torch.distributed.run --nproc_per_node {} train.py",
+            # A word that only looks like it may be the name of anything.
+            "python train.py workers 16 -j {}",
+            "mpirun -np {} python train.py -n 50",
+        ],
+    )
+    def test_workers_that_the_command_names(self, command: str) -> None:
+        found = self.limit(*[process(BLAS)] * 16, command=command.format(16))
+        assert found == (command.format(8), {"OPENBLAS_NUM_THREADS": "1"})
+
+    def test_a_parent_that_only_waits_leaves_its_cpu_to_the_workers(self) -> None:
+        workers = [process()] * 16
+        waits = self.advice(process(role="main", cpu_s=1.0, run_queue_wait_s=1.0), *workers)
+        computes = self.advice(process(role="main"), *workers)
+        assert [found[-1].numbers["workers"] for found in (waits, computes)] == [8, 7]
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            "python train.py --threads {} --epochs 8",
+            "python train.py --num-threads={}",
+            "python train.py model.nthreads={}",
+            # An option that says threads decides before one that says jobs.
+            "python train.py -j 8 --intra_op_threads {}",
+        ],
+    )
+    def test_an_argument_that_sizes_a_pool_is_edited(self, command: str) -> None:
+        torch = Pool("torch", 8, "program", "OMP_NUM_THREADS=1")
+        environment = {"OMP_NUM_THREADS": "1"}
+        found = self.limit(*[process(torch)] * 4, command=command.format(8), environment=environment)
+        # The variable that was set did not decide: another value of it would not either.
+        assert found == (command.format(2), {})
+
+    def test_a_variable_that_the_program_sets_itself(self) -> None:
+        inside = Pool("openblas", 8, "variable", "OMP_NUM_THREADS=8")
+        found = self.limit(*[process(inside)] * 4, command="python train.py --threads=8")
+        assert found == ("python train.py --threads=2", {})
+        (edit,) = self.advice(*[process(inside)] * 4)
+        assert (edit.kind, edit.subject) == ("edit-code", 'os.environ["OMP_NUM_THREADS"] = "2"')
+
+    def test_what_should_win_back_most_stands_first(self) -> None:
+        found = inventory(run(*[process(BLAS, Pool("torch", 8, "program"))] * 16))
+        advice = limit_advice(found, ("python", "train.py"), 10.0)
+        # 128 cores are asked for on 8: half as many processes leave 64, half of the pools of all leave 72.
+        assert [one.kind for one in advice] == ["start-fewer", "limit-threads", "edit-code"]
+        gains = [one.predicted_gain_s for one in advice]
+        assert gains == pytest.approx([10 * 64 / 120, 10 * 56 / 120, 10 * 56 / 120])
+
+    @pytest.mark.parametrize(
+        ("processes", "kind", "gain"),
+        [([process()] * 16, "start-fewer", 0.5), ([process(BLAS)] * 8, "limit-threads", 9.0)],
+        ids=["processes", "threads"],
+    )
+    def test_nothing_is_won_back_below_what_the_work_itself_takes(
+        self, processes: list[Process], kind: str, gain: float
+    ) -> None:
+        (one,) = limit_advice(inventory(run(*processes)), ("python", "train.py"), 10.0, (9.0, 0.5))
+        assert (one.kind, one.predicted_gain_s) == (kind, gain)
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("mpirun -n 4", "mpirun --bind-to core --map-by slot:PE=2 -n 4"),
+            ("srun -n 4", "srun --cpus-per-task=2 --cpu-bind=cores -n 4"),
+            ("mpirun --bind-to none -n 4", "mpirun --bind-to none -n 4"),
+        ],
+    )
+    def test_ranks_are_bound(self, before: str, after: str) -> None:
+        ranks = [process(BLAS, role="rank")] * 4
+        assert self.limit(*ranks, command=f"{before} python train.py")[0] == f"{after} python train.py"
+
+    def test_a_quota_below_the_affinity(self) -> None:
+        limited = Host(name="node", cpus=64, affinity=64, quota_cpus=2.0)
+        found = self.limit(process(Pool("openblas", 64, "default"), host=limited), host=limited)
+        assert found == ("taskset -c 0-1 python train.py", {"OPENBLAS_NUM_THREADS": "2"})
+
+    def test_what_fits_needs_nothing(self) -> None:
+        assert self.advice(process(BLAS)) == ()
+
+
+class TestReports:
+    def test_like_processes_are_one_row(self) -> None:
+        (section,) = pool_sections(run(process(BLAS, role="main"), *[process(BLAS, TORCH)] * 4), 50)
+        note, table = section.blocks
+        assert "ask for 40 cores" in note.text
+        assert "5.0 for each CPU" in note.text
+        main, workers = (row.cells[:2] for row in table.rows)
+        assert main == ("main", "openblas 8 (default)")
+        assert workers == ("4 × worker", "openblas 8 (default); torch 4 (set by the program)")
+
+    def test_what_did_not_decide_is_told(self) -> None:
+        late = Pool("libgomp", 8, "default", "OMP_NUM_THREADS=1")
+        pools = late, Pool("openblas", 2, "variable", "OMP_NUM_THREADS=9"), Pool("mkl", None)
+        (section,) = pool_sections(run(process(*pools)), 50)
+        assert section.blocks[1].rows[0].cells[1].split("; ") == [
+            *("libgomp 8 (default", "OMP_NUM_THREADS=1 was set too late)"),
+            *("openblas 2 (OMP_NUM_THREADS=9, capped)", "mkl (size not known)"),
+        ]
+
+    def test_only_differences(self) -> None:
+        before = inventory(run(process(BLAS), environment={"OMP_PLACES": "cores", "RANK": "0"}))
+        assert pool_differences(before, before) == pool_differences(before, None) == []
+        few = Pool("openblas", 2, "variable", "OMP_NUM_THREADS=2")
+        environment = {"OMP_PLACES": "cores", "RANK": "1", "OMP_NUM_THREADS": "2"}
+        after = inventory(run(*[process(few)] * 3, environment=environment))
+        (section,) = pool_differences(before, after)
+        assert ["|".join(row.cells) for row in section.blocks[0].rows] == [
+            "workers|1|3",
+            "openblas threads|8 (default)|2 (OMP_NUM_THREADS=2)",
+            "OMP_NUM_THREADS|not set|2",
+            "processes at work|1|3",
+            "cores asked for|8|6",
+            "cores used|0.5|1.5",
+            "cores demanded|1|3",
+        ]

@@ -23,9 +23,9 @@ from tests import report_builders as build
 from tests.builders import Row
 from tests.builders import profile as build_profile
 from tests.records import record, table
-from tests.run_files import member_of, npy, rewritten
+from tests.run_files import member_of, rewritten
 from tests.shared import check_schema
-from tests.unit.test_ranges import assert_same, ranges_of
+from tests.unit.test_ranges import ranges_of
 
 #: Three functions: 0 opens a step, 1 a forward pass in it, 2 a layer in that. The profile does not have the fourth.
 CODES = [("train.py", line, name, "") for line, name in enumerate(("train", "forward", "layer", "other"))]
@@ -137,49 +137,9 @@ def test_a_range_inside_one_of_its_own_name_counts_once() -> None:
     assert [(o.name, o.count) for o in found.opened_by] == [("forward", 2)]
 
 
-def test_it_comes_back_from_the_run_file(tmp_path: Path) -> None:
-    shorter = calls_of(contexts=TABLE["contexts"][:1], inside=TABLE["inside"][:2])
-    written = (calls_of(), None, shorter)
-    run = run_of(*(Thread(profile(), tid=i, range_calls=calls) for i, calls in enumerate(written)))
-    write_run(tmp_path / "run.prof", run)
-    read = [thread.range_calls for thread in load_run(tmp_path / "run.prof").processes[0].threads]
-    assert read[1] is None
-    contexts, rows = RangeCalls.columns()
-    for i in (0, 2):
-        assert_same(read[i], written[i], {**contexts, **rows})
-
-
-def column(*values: int) -> bytes:
-    return npy(np.array(values, "<i4"))
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A run file with such sums."""
-    write_run(tmp_path / "run.prof", run_of(Thread(profile(), range_calls=calls_of())))
-    return tmp_path / "run.prof"
-
-
-@pytest.mark.parametrize(
-    ("member", "data", "says"),
-    [
-        ("range_contexts/parent.npy", column(0, 0, 1), "inside a later one"),
-        ("range_contexts/parent.npy", column(-1, 0), "different lengths"),
-        ("range_contexts/name.npy", column(1, 2, 1000), "name points outside"),
-        ("range_contexts/opener.npy", column(0, 1, 3), "opener points outside"),
-        ("range_functions/context.npy", column(0, 0, 1, 1, 3), "context points outside"),
-        ("range_functions/function.npy", column(0, 0, 1, 1, -1), "function points outside"),
-        ("range_functions/tottime.npy", None, "missing"),
-        ("range_contexts/count.npy", column(1, 1, 1), "numbers of type"),
-    ],
-)
-def test_members_that_contradict_each_other(path: Path, member: str, data: bytes | None, says: str) -> None:
-    rewritten(path, {member: data})
-    with pytest.raises(FormatError, match=says):
-        load_run(path)
-
-
-def test_a_field_that_is_none(path: Path) -> None:
+def test_a_field_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "run.prof"
+    write_run(path, run_of(Thread(profile(), range_calls=calls_of())))
     document = member_of(path, "processes.json")
     parts = ({"contexts": [0, 9], "functions": [0, 5]}, {"contexts": "x", "functions": [0, 1]})
     for field in (7, [], {"contexts": [0, 3]}, *parts):

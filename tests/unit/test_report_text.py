@@ -37,11 +37,8 @@ def test_a_number_keeps_its_unit_and_long_texts_are_cut_in_their_middle() -> Non
     ("value", "text"),
     [
         (0.0, "0 s"),
-        (3.14159e-9, "3.14 ns"),
         (0.9996e-3, "1.00 ms"),
-        (0.0451, "45.1 ms"),
         (0.9999, "1.00 s"),
-        (123.4, "123 s"),
         (123_456.0, "123,456 s"),
         (1e300, "1e+300 s"),
         (-0.25, "-250 ms"),

@@ -13,9 +13,7 @@ from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.wording.verdicts import summary_of
 from profkit.verdict.alone import judge_run
-from profkit.verdict.diagnosis import diagnose as diff
-from profkit.verdict.types import Diff
-from tests.programs import ACQUIRE, Fn, compare, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, compare, diffed, plain, program, training
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
 NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
@@ -28,10 +26,6 @@ LOOP: Mapping[str, object] = {"per_step": {"sharpen": 20}, "changed": {"blur": "
 def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
     options = {k: more.pop(k) for k in ("others", "exit_status", "helpers", "startup") if k in more}
     return program([*training(**more), *extra], **options)  # type: ignore[arg-type]
-
-
-def compared(a: Run, b: Run) -> Diff:
-    return diff(one_side(a, label="before"), one_side(b, label="after"))
 
 
 class TestBesideTheSameNeighbour:
@@ -50,7 +44,7 @@ class TestBesideTheSameNeighbour:
     def test_what_changed_is_named(
         self, after: dict[str, object], cause: str, subject: str, bucket: str, seconds: float
     ) -> None:
-        found = compared(side(**NEIGHBOUR), side(**after))
+        found = diffed(side(**NEIGHBOUR), side(**after))
         assert (found.verdict.cause, found.verdict.subject) == (cause, subject)
         causes = {cause, *(finding.cause for finding in found.verdict.findings)}
         assert ("contention" in causes) == (cause == "contention")
@@ -58,7 +52,7 @@ class TestBesideTheSameNeighbour:
 
     def test_larger_data_in_the_same_calls_is_not_contention(self) -> None:
         """More data and a slower memory look alike: either may be named, queueing may not."""
-        found = compared(side(**NEIGHBOUR), side(**NEIGHBOUR, slower=1.6))
+        found = diffed(side(**NEIGHBOUR), side(**NEIGHBOUR, slower=1.6))
         assert found.verdict.cause != "contention"
         assert found.account.seconds("speed") == pytest.approx(2 * 0.6 * 3.16)
 
@@ -96,7 +90,7 @@ class TestWaitingIsNoWork:
     @pytest.mark.parametrize("kind", WAITS)
     @pytest.mark.parametrize("build", [plain, program])
     def test_a_program_that_polls_longer_is_blocked(self, build: Callable[..., Run], kind: str) -> None:
-        found = compared(build(polling(kind, 200, 0.4)), build(polling(kind, 3000, 6.0)))
+        found = diffed(build(polling(kind, 200, 0.4)), build(polling(kind, 3000, 6.0)))
         if build is program:
             assert found.verdict.cause == "blocked"
         else:
@@ -109,14 +103,14 @@ class TestWaitingIsNoWork:
         before, after = polling("poll", 200, 0.4), polling("poll", 3000, 1.0)
         twice = [replace(fn, calls=2 * fn.calls, run=2 * fn.run) for fn in after[1:8]]
         callers = [replace(fn, callers={k: 2 * v for k, v in fn.callers.items()}) for fn in twice]
-        found = compared(plain(before), plain([after[0], *callers, *after[8:]]))
+        found = diffed(plain(before), plain([after[0], *callers, *after[8:]]))
         assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
         assert found.account.seconds("work") == pytest.approx(3.15, rel=0.01)
 
     def test_a_projects_own_function_of_such_a_name_computes(self) -> None:
         own = Fn("wait", 100, 1.0, callers={"step": 100})
         more = replace(own, calls=400, run=4.0, callers={"step": 400})
-        found = compared(program([*training(), own]), program([*training(), more]))
+        found = diffed(program([*training(), own]), program([*training(), more]))
         assert found.account.seconds("work") == pytest.approx(3.0)
 
 
@@ -124,14 +118,14 @@ class TestWhereCallsOriginate:
     """A function is called four times as often because its caller changed, or because there is more work."""
 
     def test_a_loop_in_blur_is_a_change_of_blur(self) -> None:
-        found = compared(side(), side(**LOOP))
+        found = diffed(side(), side(**LOOP))
         assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
         (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
         assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 5.0, 20.0)
         assert origin.numbers == {"caller": "blur", "calls": 100}
 
     def test_both_at_once_are_separated_by_their_seconds(self) -> None:
-        found = compared(side(), side(steps=200, **LOOP))
+        found = diffed(side(), side(steps=200, **LOOP))
         # Twice the steps at the baseline's cost; the loop turns 15 times more in each of the 200.
         assert found.account.seconds("work") == pytest.approx(3.15)
         assert found.account.seconds("code") == pytest.approx(200 * 15 * 0.002)
@@ -139,10 +133,10 @@ class TestWhereCallsOriginate:
         assert [f.cause for f in found.verdict.findings if f.cause != "code-change"] == ["workload-change"]
 
     def test_plain_profiles_name_the_function_whose_calls_changed_alone(self) -> None:
-        found = compared(plain(training()), plain(training(per_step={"sharpen": 20})))
+        found = diffed(plain(training()), plain(training(per_step={"sharpen": 20})))
         assert (found.verdict.cause, found.verdict.rule) == ("code-change", "calls-per-call")
         assert found.verdict.subject == "blur"
-        work = compared(plain(training()), plain(training(200)))
+        work = diffed(plain(training()), plain(training(200)))
         assert (work.verdict.cause, work.verdict.subject) == ("workload-change", "main")
 
     def test_a_library_between_hands_the_change_down(self) -> None:
@@ -154,7 +148,7 @@ class TestWhereCallsOriginate:
             inner = Fn("kernel", turns, 0.002 * turns, callers={"resize": turns}, file=file)
             return program([*training(changed={"blur": source}), library, inner])
 
-        found = compared(run(500, "small"), run(2000, "large"))
+        found = diffed(run(500, "small"), run(2000, "large"))
         assert found.account.seconds("code") == pytest.approx(3.0, rel=0.02)
         assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
 
@@ -167,7 +161,7 @@ class TestEnds:
         "more", [{"ratio": 2.0, "others": 1.9}, {"steps": 300}], ids=["queued", "longer"]
     )
     def test_another_end_is_inconclusive(self, ends: tuple[int, int], more: dict[str, object]) -> None:
-        found = compared(side(exit_status=ends[0]), side(exit_status=ends[1], **more))
+        found = diffed(side(exit_status=ends[0]), side(exit_status=ends[1], **more))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
         assert found.verdict.numbers["baseline-exit"] == ends[0]
         assert found.verdict.numbers["candidate-exit"] == ends[1]
@@ -179,7 +173,7 @@ class TestEnds:
     def test_two_that_fail_before_anything_is_profiled_are_not_judged(self) -> None:
         run = side(exit_status=1)
         nothing = replace(run, processes=(replace(run.processes[0], threads=(), profiled=False),))
-        found = diff(one_side(nothing), one_side(replace(nothing, path="another.prof")))
+        found = diffed(nothing, replace(nothing, path="another.prof"))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
         assert terminal.render(diff_document(found)).startswith("? One run failed")
 
@@ -209,7 +203,7 @@ class TestTwoPrograms:
         ours = [*training(), Fn(solve, 10, shared_s, callers={"main": 10})]
         others = [*self.other(**waits), Fn(solve, 30, 1.5 * shared_s, callers={"other_main": 30})]
         for runs in ((program(ours), program(others, others=1.9)), (plain(ours), plain(others))):
-            found = compared(*(runs[::-1] if swapped else runs))
+            found = diffed(*(runs[::-1] if swapped else runs))
             assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "another-program")
             assert found.verdict.confidence is None
             assert not found.verdict.findings
@@ -227,17 +221,17 @@ class TestTwoPrograms:
             return program([*fns, Fn("<built-in method lib.solve>", 10, 9.0, callers={"main": 10})])
 
         a, b = script("crawl", "fetch", "parse", source="a"), script("fit", "predict", "score", source="b")
-        assert compared(a, b).verdict.rule == "another-program"
+        assert diffed(a, b).verdict.rule == "another-program"
         # The same functions, of which one is another and main calls it: one program that changed.
         changed = script("crawl", "fetch", "parse_all", source="b")
-        assert compared(a, changed).verdict.rule != "another-program"
+        assert diffed(a, changed).verdict.rule != "another-program"
         # A script of one function that changed.
-        assert compared(script(source="a"), script(source="b")).verdict.rule != "another-program"
+        assert diffed(script(source="a"), script(source="b")).verdict.rule != "another-program"
 
     def test_a_program_that_was_refactored_in_part_is_the_same(self) -> None:
         main, step, load, *others = training(times={"load": 3.0})
         renamed = [main, step, replace(load, name="smooth"), *others]
-        assert compared(side(), program(renamed)).verdict.rule != "another-program"
+        assert diffed(side(), program(renamed)).verdict.rule != "another-program"
 
 
 class TestBoundRanks:
@@ -272,9 +266,9 @@ class TestBoundRanks:
         assert judge_run(apart, apart.processes).verdict is None
         alone = judge_run(together, together.processes).verdict
         assert (alone.cause, alone.kind) == ("contention", "self-oversubscription")
-        verdict = diff(one_side(apart), one_side(together)).verdict
+        verdict = diffed(apart, together).verdict
         assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
-        freed = compare(one_side(together), one_side(apart))
+        freed = compare(together, apart)
         assert freed.read("contention.itself") is False
         assert freed.signals.candidate.demand_cores == pytest.approx(8.0 / 4.2)
 
@@ -284,4 +278,4 @@ def test_threads_without_functions_are_no_other_program() -> None:
     (main,) = run.processes
     native = Thread(Profile.empty(), tid=999, run_s=1.0, run_queue_wait_s=0.0)
     grown = replace(run, processes=(replace(main, threads=(*main.threads, native)),))
-    assert compared(side(), grown).verdict.rule != "another-program"
+    assert diffed(side(), grown).verdict.rule != "another-program"

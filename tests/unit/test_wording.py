@@ -109,14 +109,15 @@ def produced(kind: str, argument: int, keyword: str, *modules: str) -> set[str]:
     return found
 
 
+OF_EVIDENCE = tuple(str(path.relative_to(VERDICT)) for path in (VERDICT / "evidence").glob("*.py"))
 ADVISERS = ("advice/producers.py", "advice/size_limits.py")
 
 
 @pytest.mark.parametrize(
     ("kind", "argument", "keyword", "modules", "worded"),
     [
-        ("Evidence", 0, "signal", ("evidence.py",), SIGNALS),
-        ("Evidence", 5, "reading", ("evidence.py",), READINGS),
+        ("Evidence", 0, "signal", OF_EVIDENCE, SIGNALS),
+        ("Evidence", 5, "reading", OF_EVIDENCE, READINGS),
         ("Advice", 0, "kind", ADVISERS, ADVICE),
     ],
     ids=["signals", "readings", "advice"],
@@ -131,7 +132,7 @@ def test_evidence_and_advice_are_made_nowhere_else() -> None:
     for path in VERDICT.rglob("*.py"):
         literals = Literals(path)
         name = str(path.relative_to(VERDICT))
-        assert not list(literals.calls("Evidence")) or name == "evidence.py"
+        assert not list(literals.calls("Evidence")) or name in OF_EVIDENCE
         assert not list(literals.calls("Advice")) or name in ADVISERS
 
 
@@ -145,7 +146,7 @@ def test_every_rule_and_every_reason_has_a_sentence_and_none_is_left_over() -> N
 def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
     assert set(wording._HEADLINES) == set(CAUSES)
     kinds = set()
-    for module in ("readings.py", "alone.py"):
+    for module in ("readings/cpu_queueing.py", "alone.py"):
         tree = Literals(VERDICT / module).tree
         function = next(n for n in tree.body if getattr(n, "name", "") == "_kind")
         kinds |= {text for text in constants(function) if "-" in text}
@@ -159,12 +160,8 @@ def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
 @pytest.mark.parametrize(
     ("unit", "value", "text"),
     [
-        ("s", 12.5, "12.5 s"),
-        ("share", 0.125, "12.5 %"),
-        ("factor", 12.5, "12.5×"),
         ("cores", 1.5, "1.50 cores"),
         ("cores", 1.0, "1 core"),
-        ("count", 27141, "27,141"),
         ("count", 0.5, "0.50"),
         ("bytes", 210e6, "210 MB"),
         ("distance", 0.125, "0.12"),

@@ -351,7 +351,7 @@ def _stood_still(p: _Parts) -> str:
 def _other_function(p: _Parts) -> str:
     return (
         f"{display_name(p.subject)} makes up {p.share('uncalled.part')} of the lost time, with what it "
-        "calls. The baseline defines it too but never calls it: an option, a setting or the data selects it."
+        "calls. The baseline defines it too but spends no time in it: an option, a setting or the data selects it."
     )
 
 

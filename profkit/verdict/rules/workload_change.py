@@ -44,9 +44,9 @@ OTHER_FUNCTION = Rule(
         yes("sources.same"),
         more("time.slowdown", "time.slower"),
         more("uncalled.part", "part.most"),
-        # Samples may miss a function that is called.
-        more("calls.known", "calls.known"),
     ),
+    # Samples may miss a function that is called, and that takes no time until it is changed.
+    alternatives=(((more("calls.known", "calls.known"),), (yes("uncalled.same"),)),),
     confidence=0.9,
     evidence=("uncalled-function", "wall"),
     advice=("compare-inputs",),

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import subprocess
 import sys
 import time
 
@@ -34,15 +33,11 @@ def main(way):
             child.start()
         for child in children:
             child.join()
-    elif way == "subprocess":
-        subprocess.run([sys.executable, __file__, "alone"], check=True)
     elif way == "exec":
         first_image()
         os.execv(sys.executable, [sys.executable, __file__, "second"])
     elif way == "second":
         second_image()
-    elif way == "alone":
-        in_child()
 
 
 if __name__ == "__main__":

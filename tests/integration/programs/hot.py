@@ -1,4 +1,4 @@
-"""Calls small functions very often, in some ways, for some seconds; prints how often each was called, as JSON.
+"""Calls small functions very often, in some ways, for some seconds of CPU; prints how often each was called, as JSON.
 
     hot.py SECONDS
 
@@ -96,17 +96,17 @@ def step(thing):
 
 
 def other(until, counted):
-    while time.monotonic() < until:
+    while time.process_time() < until:
         in_thread(1000)
         counted.append(1000)
 
 
 def main():
-    until, counted, steps = time.monotonic() + float(sys.argv[1]), [], 0
+    until, counted, steps = time.process_time() + float(sys.argv[1]), [], 0
     thread = threading.Thread(target=other, args=(until, counted), name="other")
     thread.start()
     thing = Thing()
-    while time.monotonic() < until:
+    while time.process_time() < until:
         step(thing)
         steps += 1
     thread.join()

@@ -209,7 +209,7 @@ def run_threads(n, seconds, collector_type=None):
             collector = collector_type()
             collector.enable()
         begin = time.perf_counter()
-        inside = work(seconds + 0.1 * i)
+        inside = work((1 + 0.2 * i) * seconds)
         around = time.perf_counter() - begin
         if collector is not None:
             collector.disable()
@@ -228,7 +228,7 @@ def threads(module):
     collector = module.Collector()
     if NEW:
         collector.enable()
-    found = run_threads(4, 0.5, module.Collector)
+    found = run_threads(4, 0.2, module.Collector)
     if NEW:
         collector.disable()
     tables = read()
@@ -237,7 +237,7 @@ def threads(module):
     if NEW:
         profiler = _lsprof.Profiler(subcalls=True, builtins=True)
         profiler.enable()
-        found = run_threads(4, 0.5)
+        found = run_threads(4, 0.2)
         profiler.disable()
         entry = by_name(profiler.getstats())["work"]
         theirs = [entry[3], *(sum(walls[i] for _, walls in found) for i in (0, 1))]

@@ -1,16 +1,18 @@
-"""The score's own rules: what is true of a pair, what is counted as right, and what a confidence is learnt from."""
+"""The benchmarks' own rules: what is true of a pair, what is counted as right, what two profiles agree in."""
 
 from __future__ import annotations
 
 import ast
 import json
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.accuracy.agreement import Function, agreement
 from benchmarks.verdict.__main__ import main
 from benchmarks.verdict.alone import alone
 from benchmarks.verdict.calibrate import FEWEST, fit, held_out, tables
@@ -26,7 +28,7 @@ from benchmarks.verdict.truth import RIGHT, Intent, Measured, intent_of, of_anot
 from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
-from tests.shared import words_of
+from tests.shared import finished, words_of
 
 ROOT = Path(__file__).parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
@@ -291,3 +293,51 @@ def test_the_command_line_has_what_the_page_names(
     monkeypatch.setattr("sys.argv", ["benchmarks.verdict", "setup", "--help"])
     with pytest.raises(SystemExit, match="0"):
         main()
+
+
+# The benchmarks of a capture: what two profiles have in common, and that what can be asked for is there
+
+
+def exact(calls: float, tottime: float) -> Function:
+    return Function(calls, calls, calls, tottime, 0.0)
+
+
+def key(name: str) -> tuple[str, int, str]:
+    return ("program.py", 1, name)
+
+
+TRUTH = {key("f"): exact(2000, 6.0), key("g"): exact(10, 3.0), key("h"): exact(1, 1.0)}
+
+
+def test_an_exact_profile_agrees_with_itself() -> None:
+    found = agreement(TRUTH, TRUTH, [TRUTH])
+    assert (found.calls, found.times, found.wrong, found.unknown) == (0, 0, (), 0)
+    assert (found.worst, found.unseen_s, found.same_first) == (0.0, 0.0, True)
+
+
+def test_intervals_hold_the_number_or_do_not() -> None:
+    seen = {
+        key("f"): Function(1500, 900, 2400, 3.5, 0.6),  # 70 % of the time, ± 12
+        key("g"): Function(30, 20, 40, 1.0, 0.1),  # 20 %, ± 2
+        key("h"): Function(math.nan, math.nan, math.nan, 0.5, 0.0),
+    }
+    found = agreement(TRUTH, seen, [TRUTH])
+    assert (found.calls, found.calls_held, found.unknown) == (2, 1, 1)
+    assert (found.busy, found.busy_held) == (1, 1)
+    assert found.ratio == pytest.approx(0.75)
+    assert (found.times, found.times_held) == (2, 1)
+    assert found.worst == pytest.approx(0.1)
+
+
+def test_a_count_that_is_stated_as_exact_is_wrong_if_it_differs() -> None:
+    assert agreement(TRUTH, {**TRUTH, key("g"): exact(11, 3.0)}, [TRUTH]).wrong == ("g 11 for 10",)
+
+
+@pytest.mark.parametrize("name", ["overhead", "accuracy", "processes"])
+def test_help_and_an_unknown_program(name: str) -> None:
+    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    assert "--quick" in finished([*command, "--help"], ROOT).stdout
+    if name != "processes":
+        done = finished([*command, "unheard"], ROOT)
+        assert done.returncode == 2
+        assert "unheard: not one of" in done.stderr.splitlines()[-1]

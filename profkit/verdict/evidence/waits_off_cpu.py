@@ -1,0 +1,129 @@
+"""Evidence of time off the CPU: what the main thread and the GPUs waited for, and imports of other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from profkit.measure.side_facts import SideFacts
+from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
+from profkit.verdict.readings import Case
+from profkit.verdict.rule import Judged
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Evidence
+
+#: GPU utilisation below which GPUs are not in use (the least that NVML reports), and factor of the baseline's
+#: at which it has fallen: single readings vary.
+LEAST_GPU_SHARE, GPU_FELL = 0.01, 0.8
+
+
+def _life(side: SideFacts) -> float | None:
+    parts = (side.main_run_s, side.main_wait_s, side.main_off_s)
+    return None if any(p is None for p in parts) else sum(p for p in parts if p is not None)
+
+
+def _off(case: Judged) -> Found:
+    a, b = case.before, case.now
+    # One run alone shows no loss.
+    part = case.read("account.off") if b.wall_s and a.wall_s else None
+    yield Evidence(
+        "main.off",
+        "s",
+        a.main_off_s,
+        b.main_off_s,
+        reading="of-lost-time" if isinstance(part, float) else "waiting-for-something",
+        whole=(_life(a), _life(b)),
+        numbers={"share": part},
+    )
+
+
+def _imports(case: Judged) -> Found:
+    """Return what other processes import, and for how long on the path."""
+    if case.account.imports_s > 0:
+        packages = case.now.worker_packages
+        yield Evidence(
+            "worker.imports",
+            "s",
+            None,
+            case.account.imports_s,
+            subject=", ".join(packages) or "modules",
+        )
+
+
+def _processes(case: Judged) -> Found:
+    a, b = case.before, case.now
+    if a.processes != b.processes:
+        yield Evidence("processes", "count", a.processes, b.processes)
+
+
+def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
+    """Make a producer for what a bucket's time waited for, and the main function of each wait."""
+
+    def found(case: Judged) -> Found:
+        for bucket in case.account.buckets:
+            for waited in bucket.waited[:NAMED] if bucket.name == name else ():
+                if abs(waited.candidate_s - waited.baseline_s) >= LEAST_SHARE * abs(bucket.seconds):
+                    yield Evidence(
+                        signal,
+                        "s",
+                        waited.baseline_s if case.account.baseline_s > 0 else None,
+                        waited.candidate_s,
+                        reading="mostly-in",
+                        subject=waited.name,
+                        numbers={"what": waited.what},
+                    )
+
+    return found
+
+
+def _gil_holders(case: Judged) -> Found:
+    for bucket in case.account.buckets:
+        held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
+        for part in held:
+            if part.seconds >= LEAST_SHARE * held[0].seconds:
+                yield Evidence("gil.held", "s", None, part.seconds, reading="had-the-lock", subject=part.name)
+
+
+def _delivery(case: Judged) -> Found:
+    a, b = case.before, case.now
+    if b.delivery_s is not None:
+        yield Evidence("delivery", "s", a.delivery_s, b.delivery_s, reading="functions-that-hand-over")
+
+
+def _iterations(case: Case) -> Found:
+    before, after = case.signals.iterations
+    if before is None or after is None or after.consumer_wait_share is None:
+        return
+    if after.consumer_wait_share < value("part.iterations-wait"):
+        return
+    yield Evidence(
+        "iterations.wait",
+        "share",
+        before.consumer_wait_share,
+        after.consumer_wait_share,
+        value("part.iterations-wait"),
+        "iteration-rate",
+        numbers={"before": before.steps_per_s, "after": after.steps_per_s},
+    )
+
+
+def _gpu(case: Case) -> Found:
+    """Return the GPUs' utilisation if only the candidate's is known, or if it clearly fell."""
+    a, b = case.before, case.now
+    if a.gpu_share is None:
+        if b.gpu_share is not None and b.gpu_share >= LEAST_GPU_SHARE:
+            yield Evidence("gpu", "share", None, b.gpu_share)
+    elif b.gpu_share is not None and a.gpu_share >= LEAST_GPU_SHARE and b.gpu_share <= GPU_FELL * a.gpu_share:
+        yield Evidence("gpu", "share", a.gpu_share, b.gpu_share, reading="gpu-waited")
+
+
+WAITS_OFF_CPU: Producers = {
+    "off": _off,
+    "blocked-on": _waited("blocked", "blocked.on"),
+    "imports": _imports,
+    "processes": _processes,
+    "gil": _waited("gil", "gil"),
+    "gil-holders": _gil_holders,
+    "delivery": _delivery,
+    "iterations": _iterations,
+    "gpu": _gpu,
+}

@@ -1,0 +1,73 @@
+"""Every value that the rules of a comparison may read: its unit, its meaning, and its computation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profkit.compare.signals import Signals
+from profkit.measure.side_facts import SideFacts
+from profkit.verdict.account import Account
+from profkit.verdict.readings import (
+    code_and_calls,
+    comparable_sides,
+    cost_per_call,
+    cpu_queueing,
+    function_times,
+    given_inputs,
+    lost_time,
+    off_the_cpu,
+)
+from profkit.verdict.rule import Reading
+from profkit.verdict.types import Value
+
+__all__ = ["PARTS", "READINGS", "Case", "Known"]
+
+#: Readings by what is read, in the order of docs/rules.md.
+PARTS: tuple[Mapping[str, Reading], ...] = (
+    comparable_sides.COMPARABLE_SIDES,
+    lost_time.LOST_TIME,
+    cpu_queueing.CPU_QUEUEING,
+    off_the_cpu.OFF_THE_CPU,
+    code_and_calls.CODE_AND_CALLS,
+    cost_per_call.COST_PER_CALL,
+    given_inputs.GIVEN_INPUTS,
+    function_times.FUNCTION_TIMES,
+    lost_time.SLOWDOWN,
+)
+
+READINGS: Mapping[str, Reading] = {name: reading for part in PARTS for name, reading in part.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known before the account; enough for some readings."""
+
+    signals: Signals
+
+    @property
+    def before(self) -> SideFacts:
+        """Counters of the baseline."""
+        return self.signals.baseline
+
+    @property
+    def now(self) -> SideFacts:
+        """Counters of the candidate."""
+        return self.signals.candidate
+
+    def read(self, name: str) -> Value:
+        """Return the value of a reading."""
+        return READINGS[name].value(self)
+
+    def number(self, name: str) -> float:
+        """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""
+        found = self.read(name)
+        return found if isinstance(found, float) else math.nan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case(Known):
+    """Everything by which a comparison is judged."""
+
+    account: Account

@@ -1,0 +1,276 @@
+"""Changed code and changed calls: of functions and of NVTX ranges, and the function that added most time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from profkit.compare.signals import Signals
+from profkit.model import BUILTIN
+from profkit.verdict.readings.known_values import of_known
+from profkit.verdict.readings.lost_time import of_baseline
+from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Bounded
+
+if TYPE_CHECKING:
+    from profkit.measure.range_stats import Repeated  # only runs with NVTX ranges need it
+    from profkit.verdict.readings import Case
+
+
+def _calls(case: Case) -> float | None:
+    moved = case.signals.movement
+    if not moved.calls_factor > 0 or moved.calls_known < value("part.most"):
+        return None
+    if case.signals.exact:
+        return moved.calls_factor
+    return Bounded(moved.calls_factor, moved.calls_low, moved.calls_high)
+
+
+def calls_known(case: Case) -> float:
+    """Return the share of CPU time, or of its growth if smaller, in functions with well-known calls."""
+    return min(case.signals.movement.calls_known, case.signals.movement.gains_known)
+
+
+def _same_calls(case: Case) -> bool | None:
+    """Return whether changed calls cost no time; ``None`` where the intervals of the calls allow both."""
+    factor = _calls(case)
+    if case.signals.exact:
+        if factor is None or value("work.fewer") < factor < value("work.calls"):
+            return True
+        work = of_baseline(case, "work")
+        return work is not None and value("work.less-of-baseline") < work < value("work.of-baseline")
+    moved = case.signals.movement
+    few = calls_known(case) < value("calls.known")
+    if value("work.fewer") < moved.calls_low and moved.calls_high < value("work.calls"):
+        return None if few else True
+    bucket, whole = case.account.bucket("work"), case.account.baseline_s
+    if (
+        value("work.less-of-baseline") * whole < bucket.low
+        and bucket.high < value("work.of-baseline") * whole
+    ):
+        return None if few else True
+    beyond = moved.calls_low >= value("work.calls") or moved.calls_high <= value("work.fewer")
+    return False if beyond and factor is not None else None
+
+
+def ranges_repeated(case: Case) -> Repeated | None:
+    """Return how much more often NVTX ranges ran; ``None`` without ranges of both sides."""
+    if not case.signals.ranges:
+        return None
+    from profkit.measure.range_stats import repeated
+
+    return repeated(case.signals.ranges, value("ranges.same-factor"))
+
+
+def _ranges_part(case: Case) -> float | None:
+    found, lost = ranges_repeated(case), case.account.program_s
+    # Ranges of several threads may overlap.
+    return None if found is None or lost <= 0 else min(1.0, max(0.0, found.added_s / lost))
+
+
+def code_row(case: Case) -> int:
+    """Return the row of the function whose code changed, −1 without one."""
+    s = case.signals
+    if s.movement.changed_row >= 0 and s.table.same_source[s.movement.changed_row] is False:
+        return s.movement.changed_row
+    if s.movement.below_row >= 0:
+        return s.movement.below_row
+    for origin in s.origins.found:
+        if origin.from_code:
+            return origin.row
+    return s.movement.changed_row
+
+
+def _code_place(case: Case) -> str:
+    row = code_row(case)
+    table = case.signals.table
+    if row < 0 or not table.keys[row].path:
+        return ""
+    line = int(table.line[row])
+    return f"{table.keys[row].path}:{line}" if line else table.keys[row].path
+
+
+def uncalled_row(signals: Signals) -> int:
+    """Return the row of the longest function that the baseline defines but did not call, or −1."""
+    table = signals.table
+    rows = np.flatnonzero(table.candidate.present & table.uncalled)
+    return int(rows[table.candidate.cumtime[rows].argmax()]) if len(rows) else -1
+
+
+def _uncalled_part(case: Case) -> float | None:
+    """Return the part of the lost time in this function with callees, less what one like it held before."""
+    table, row, lost = case.signals.table, uncalled_row(case.signals), case.account.program_s
+    if lost <= 0:
+        return None
+    if row < 0:
+        return 0.0
+    held = float(table.baseline.cumtime[~table.candidate.present & table.uncalled].max(initial=0.0))
+    return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
+
+
+def _uncalled_same(case: Case) -> bool | None:
+    """Return whether this function, or the one that it is defined in, has the same source on both sides."""
+    table, row = case.signals.table, uncalled_row(case.signals)
+    if row < 0 or table.same_source[row] is not None:
+        return None if row < 0 else table.same_source[row]
+    outer = table.keys[row].outer
+    return next((same for same, key in zip(table.same_source, table.keys, strict=True) if key == outer), None)
+
+
+def _top_known(case: Case) -> bool | None:
+    row = case.signals.movement.top_row
+    return None if row < 0 else case.signals.table.same_source[row] is not None
+
+
+def _top_native(case: Case) -> bool | None:
+    row = case.signals.movement.top_row
+    return None if row < 0 else case.signals.table.keys[row].root == BUILTIN
+
+
+def _top_apart(case: Case) -> float | None:
+    s = case.signals
+    row = s.movement.top_row
+    own = float(s.table.per_call_ratio[row]) if row >= 0 else math.nan
+    return own / math.exp(s.movement.ratio) if math.isfinite(own) else None
+
+
+def _top_gain(case: Case) -> float | None:
+    s = case.signals
+    whole = s.movement.busy_total
+    return s.movement.top_gain / whole if s.movement.top_row >= 0 and whole > 0 else None
+
+
+CODE_AND_CALLS: Mapping[str, Reading] = {
+    "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
+    "calls.same": Reading(
+        "bool",
+        "functions that matter are called equally often",
+        _same_calls,
+        (
+            less("calls.factor", "work.calls"),
+            more("calls.factor", "work.fewer"),
+            less("account.work-of-baseline", "work.of-baseline"),
+            more("account.work-of-baseline", "work.less-of-baseline"),
+            more("calls.known", "calls.known"),
+        ),
+    ),
+    "calls.differ": Reading(
+        "bool",
+        "calls differ: by exact counts, or over their whole interval",
+        lambda c: _same_calls(c) is False,
+    ),
+    "calls.undecided": Reading(
+        "bool",
+        "a side was sampled, and its calls may or may not differ",
+        lambda c: not c.signals.exact and _same_calls(c) is None,
+    ),
+    "calls.known": Reading(
+        "share",
+        "part of the CPU time, or of its growth if smaller, in functions whose calls are known well enough",
+        calls_known,
+    ),
+    "calls.low": Reading(
+        "factor", "lower limit of the 95 % interval of calls.factor", lambda c: c.signals.movement.calls_low
+    ),
+    "calls.high": Reading("factor", "upper limit of that interval", lambda c: c.signals.movement.calls_high),
+    "calls.everywhere": Reading(
+        "share",
+        "part of the time in functions whose calls changed",
+        lambda c: c.signals.movement.calls_changed,
+    ),
+    "ranges.factor": Reading(
+        "factor",
+        "count of the NVTX range that takes longest",
+        of_known(ranges_repeated, lambda found: found.factor),
+    ),
+    "ranges.alike": Reading(
+        "share",
+        "part of the innermost ranges' time in ranges whose counts changed alike",
+        of_known(ranges_repeated, lambda found: found.share),
+    ),
+    "ranges.of-growth": Reading(
+        "share",
+        "part of these ranges' growth that their counts explain",
+        of_known(ranges_repeated, lambda found: found.of_growth),
+    ),
+    "ranges.part": Reading("share", "part of the lost time that so many more ranges take", _ranges_part),
+    "code.subject": Reading(
+        "text", "the function whose code changed", lambda c: c.signals.table.shown(code_row(c))
+    ),
+    "code.place": Reading("text", "file and line of code.subject", _code_place),
+    "revision": Reading("text", "revision of the candidate's source", lambda c: c.now.revision or None),
+    "revision-before": Reading(
+        "text", "revision of the baseline's source", lambda c: c.before.revision or None
+    ),
+    "code.source-known": Reading(
+        "bool",
+        "the source of a function that matters is known to differ",
+        lambda c: c.signals.movement.changed_row >= 0 or c.signals.movement.below_row >= 0,
+    ),
+    "code.loop": Reading(
+        "bool",
+        "one function calls others more often each time it runs, and its source is not known",
+        lambda c: any(o.from_code for o in c.signals.origins.found),
+    ),
+    "code.new": Reading(
+        "bool",
+        "the function whose code changed is new",
+        lambda c: code_row(c) >= 0 and c.signals.table.match[code_row(c)] == "new",
+    ),
+    "ranges.name": Reading(
+        "text",
+        "the range of ranges.factor",
+        lambda c: "" if (found := ranges_repeated(c)) is None else found.key.name,
+    ),
+    "work.subject": Reading(
+        "text",
+        "the function from which the changed calls come",
+        lambda c: c.signals.table.shown(
+            next((origin.row for origin in c.signals.origins.found if not origin.from_code), -1)
+        ),
+    ),
+    "work.function": Reading(
+        "text",
+        "the function with most of the added time",
+        lambda c: (
+            c.signals.table.shown(c.signals.movement.top_row)
+            if c.signals.movement.top_part >= value("part.most")
+            else ""
+        ),
+    ),
+    "uncalled.part": Reading(
+        "share",
+        "part of the lost time in a function that the baseline defines but did not call, and its callees",
+        _uncalled_part,
+    ),
+    "uncalled.same": Reading(
+        "bool",
+        "uncalled.function, or the function that it is defined in, has the same source on both sides",
+        _uncalled_same,
+    ),
+    "uncalled.function": Reading(
+        "text",
+        "the function of uncalled.part",
+        lambda c: c.signals.table.shown(uncalled_row(c.signals)),
+    ),
+    "function.part": Reading(
+        "share", "part of all added time in function.subject", lambda c: c.signals.movement.top_part
+    ),
+    "function.gain": Reading(
+        "share", "added time of function.subject, as a part of the baseline's CPU time", _top_gain
+    ),
+    "function.apart": Reading(
+        "factor", "change per call of function.subject over that of all functions", _top_apart
+    ),
+    "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
+    "function.native": Reading("bool", "function.subject is native", _top_native),
+    "function.subject": Reading(
+        "text",
+        "the function that added most time",
+        lambda c: c.signals.table.shown(c.signals.movement.top_row),
+    ),
+}

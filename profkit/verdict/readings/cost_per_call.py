@@ -1,0 +1,146 @@
+"""Cost per call, and whether it is the machine that is slower."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from profkit.verdict.machine_differences import (
+    fixed_work,
+    machine_slower,
+    models_differ,
+    one_machine,
+    other_instructions,
+)
+from profkit.verdict.readings.code_and_calls import calls_known
+from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.thresholds import value
+
+if TYPE_CHECKING:
+    from profkit.verdict.readings import Case
+
+#: Native functions that do the same work at every program start: they read code and compile it.
+_YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
+
+
+def _dearer(case: Case) -> float | None:
+    """Return the part of the baseline's active time in functions dearer by ``per-call.dearer``."""
+    if calls_known(case) < value("calls.known"):
+        return None
+    table = case.signals.table
+    known = np.isfinite(table.per_call_ratio) & table.baseline.present & table.candidate.present
+    whole = float(table.baseline.active[known].sum())
+    if whole <= 0:
+        return None
+    dearer = known & (np.where(known, table.per_call_ratio, 0.0) >= value("per-call.dearer"))
+    return float(table.baseline.active[dearer].sum()) / whole
+
+
+def _yardsticks(case: Case) -> tuple[float, float]:
+    """Return the CPU seconds of the program start's own work, which is the same on both sides."""
+    table = case.signals.table
+    a, b = table.baseline, table.candidate
+    before = after = 0.0
+    for row in np.flatnonzero(table.native & (a.ncalls == b.ncalls) & (b.ncalls > 0)).tolist():
+        if table.name[row] in _YARDSTICKS:
+            before += float(a.active[row]) - (0.0 if a.wait is None else float(a.wait[row]))
+            after += float(b.active[row]) - (0.0 if b.wait is None else float(b.wait[row]))
+    return before, after
+
+
+def _yardstick(case: Case) -> float | None:
+    before, after = _yardsticks(case)
+    return after / before if min(before, after) >= value("yardstick.least") else None
+
+
+def _yardstick_apart(case: Case) -> float | None:
+    known = _yardstick(case)
+    return math.exp(case.signals.movement.ratio) / known if known else None
+
+
+def _machine_part(case: Case) -> float | None:
+    slower = machine_slower(case.before, case.now)
+    whole = _dearer_or_slower(case)
+    return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
+
+
+def _dearer_or_slower(case: Case) -> float:
+    """Return the log of the cost per call or of the whole time, whichever grew more."""
+    moved = case.signals.movement.ratio
+    return max(case.signals.log_slowdown, moved if math.isfinite(moved) else 0.0)
+
+
+def _machine_as_fast(case: Case) -> bool:
+    a, b = case.before, case.now
+    known = fixed_work(a, b)
+    most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
+    return bool(known) and one_machine(a, b) and all(one.factor <= max(most, one.scatter) for one in known)
+
+
+COST_PER_CALL: Mapping[str, Reading] = {
+    "others.moved": Reading(
+        "factor",
+        "median factor of the cost per call over all functions, up or down",
+        lambda c: math.exp(abs(c.signals.movement.ratio)),
+    ),
+    "per-call": Reading(
+        "factor", "cost per call, median over functions", lambda c: math.exp(c.signals.movement.ratio)
+    ),
+    "per-call.everywhere": Reading(
+        "share",
+        "part of the active time in functions of both sides whose cost per call grew",
+        _dearer,
+    ),
+    "per-call.functions": Reading(
+        "count",
+        "functions whose cost per call is known",
+        lambda c: float(c.signals.movement.functions),
+    ),
+    "yardstick.known": Reading(
+        "bool",
+        "the slow-down of the start-up work, which is the same on both sides, is known",
+        lambda c: _yardstick(c) is not None,
+        (more("yardstick.seconds", "yardstick.least"),),
+    ),
+    "yardstick.seconds": Reading(
+        "s", "start-up work on the side with less of it", lambda c: min(_yardsticks(c))
+    ),
+    "yardstick.apart": Reading(
+        "factor", "cost per call over the slow-down of the start-up work", _yardstick_apart
+    ),
+    "spread": Reading(
+        "factor", "scatter of ln of the cost per call over functions", lambda c: c.signals.movement.spread
+    ),
+    "machines.differ": Reading(
+        "bool",
+        "the CPUs' models or the instructions in use differ",
+        lambda c: models_differ(c.before, c.now) or bool(other_instructions(c.before, c.now)),
+    ),
+    "instructions.differ": Reading(
+        "bool",
+        "variables select another instruction set",
+        lambda c: bool(other_instructions(c.before, c.now)),
+    ),
+    "machine.one": Reading(
+        "bool", "both ran on one host, with the same instructions", lambda c: one_machine(c.before, c.now)
+    ),
+    "machine.known": Reading(
+        "bool",
+        "both runs timed the same fixed work and know its scatter",
+        lambda c: any(one.measured for one in fixed_work(c.before, c.now)),
+    ),
+    "machine.part": Reading(
+        "share",
+        "part of ln of the slow-down that the most slowed fixed work shows too, beyond its scatter",
+        _machine_part,
+    ),
+    "machine.same": Reading(
+        "bool",
+        "both ran on one host, which did fixed work as fast as before",
+        _machine_as_fast,
+        (less("machine.part", "part.most"),),
+    ),
+}

@@ -1,0 +1,83 @@
+"""What both sides were given: sources, data and command."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from profkit.identity.lookup_columns import rows_where
+from profkit.measure.side_facts import SideFacts
+from profkit.verdict.readings.known_values import growth
+from profkit.verdict.rule import Reading, more
+from profkit.verdict.thresholds import value
+
+
+def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
+    """Return sizes by which the candidate worked on more data: (which, bytes before, after)."""
+    found = []
+    for name, before, after, throughout in (
+        ("memory.peak", a.memory_bytes, b.memory_bytes, _more_memory_throughout(a, b)),
+        ("bytes.read", a.read_bytes, b.read_bytes, False),
+    ):
+        if before and after and _larger(before, after, throughout):
+            found.append((name, before, after))
+    return tuple(found)
+
+
+def _larger(before: float, after: float, throughout: bool) -> bool:
+    factor = value("input.larger-throughout") if throughout else value("input.larger")
+    return after >= factor * before and after - before >= value("input.larger-bytes")
+
+
+def _more_memory_throughout(a: SideFacts, b: SideFacts) -> bool:
+    """Return whether each of several repeats needed more memory than every run of the other side."""
+    several = min(a.runs, b.runs) >= value("repeats.least")
+    return several and (b.memory_least or 0.0) > (a.memory_most or math.inf)
+
+
+def _ratio(before: float | None, after: float | None) -> float:
+    return after / before if before and after else math.nan
+
+
+GIVEN_INPUTS: Mapping[str, Reading] = {
+    "sources.same": Reading(
+        "bool",
+        "sources are known, and no function that matters has changed",
+        lambda c: (
+            c.signals.movement.changed_row < 0
+            and c.signals.movement.below_row < 0
+            and bool(rows_where(c.signals.table.same_source, bool).any())
+        ),
+    ),
+    "input.larger": Reading(
+        "bool",
+        "more memory or more bytes read",
+        lambda c: bool(larger_inputs(c.before, c.now)),
+        (
+            more("memory.growth", "input.larger"),
+            more("memory.growth", "input.larger-throughout"),
+            more("memory.added", "input.larger-bytes"),
+            more("read.growth", "input.larger"),
+            more("read.added", "input.larger-bytes"),
+        ),
+    ),
+    "memory.growth": Reading(
+        "factor",
+        "growth of the memory; the lower threshold applies if each of several repeats needed more",
+        lambda c: _ratio(c.before.memory_bytes, c.now.memory_bytes),
+    ),
+    "memory.added": Reading(
+        "bytes", "added memory", lambda c: growth(c.before.memory_bytes, c.now.memory_bytes)
+    ),
+    "read.growth": Reading(
+        "factor", "growth of the bytes read", lambda c: _ratio(c.before.read_bytes, c.now.read_bytes)
+    ),
+    "read.added": Reading(
+        "bytes", "additional bytes read", lambda c: growth(c.before.read_bytes, c.now.read_bytes)
+    ),
+    "command.differs": Reading(
+        "bool",
+        "the command lines differ",
+        lambda c: bool(c.before.command and c.now.command) and c.before.command != c.now.command,
+    ),
+}

@@ -1,0 +1,212 @@
+"""The lost time: how much it is, and which buckets of the account hold it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from profkit.verdict.account import CAPTURE, Account
+from profkit.verdict.readings.cpu_queueing import more_threads
+from profkit.verdict.rule import Reading
+from profkit.verdict.thresholds import value
+
+if TYPE_CHECKING:
+    from profkit.verdict.readings import Case
+
+
+def _slowdown(case: Case) -> float:
+    return math.exp(case.signals.log_slowdown)
+
+
+def _drift(case: Case) -> float:
+    """Return the factor by which totals of clean runs differ: pooled, or from the repeats' own scatter."""
+    s = case.signals
+    pooled = value("time.drift")
+    if s.repeats < value("repeats.least") or not math.isfinite(s.total_scatter):
+        return pooled
+    return min(pooled, max(value("time.slower"), math.exp(value("repeats.sigmas") * s.total_scatter)))
+
+
+def _part(case: Case, *names: str) -> float:
+    """Return the part of the difference of the walls that some buckets hold, 0 to 1."""
+    return _of_lost(case.account, sum(map(case.account.seconds, names)))
+
+
+def _separate(case: Case, *names: str) -> float | None:
+    """Return the same, ``None`` where buckets cannot be told apart."""
+    return None if case.account.merged else _part(case, *names)
+
+
+def _of_lost(found: Account, seconds: float) -> float:
+    return seconds / max(found.program_s, seconds) if seconds > 0 else 0.0
+
+
+def of_baseline(case: Case, *names: str) -> float | None:
+    """Return the seconds of some buckets over the baseline's wall."""
+    found = case.account
+    return sum(map(found.seconds, names)) / found.baseline_s if found.baseline_s > 0 else None
+
+
+def _saved(case: Case) -> float | None:
+    found = case.account
+    if found.program_s >= 0:
+        return None
+    left_out = ("speed", "startup", "rest", CAPTURE)
+    less = [b.seconds for b in found.buckets if b.high < 0 and b.name not in left_out]
+    return min(1.0, sum(less) / found.program_s)
+
+
+def _captured(case: Case) -> float | None:
+    """Return capture's part of the summed absolute changes by capture and by the program."""
+    found = case.account
+    whole = abs(found.capture_s) + abs(found.program_s)
+    if not whole or all(bucket.name != CAPTURE for bucket in found.buckets):
+        return None
+    return abs(found.capture_s) / whole
+
+
+def _settings_queue(case: Case) -> float | None:
+    """Return the part of the lost time that more threads or workers explain, by queueing or waiting."""
+    found, a, b = case.account, case.before, case.now
+    if found.merged or a.rest_wait_s is None or b.rest_wait_s is None:
+        return None
+    if not more_threads(case):
+        return 0.0
+    queue = found.seconds("queue")
+    if found.imports_s > queue:
+        return 0.0  # they are busy importing, and hardly lack CPUs
+    waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
+    theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
+    return _of_lost(found, queue + min(max(0.0, waited), theirs))
+
+
+def gil_held(found: Account) -> float | None:
+    """Return the part of the waiting for the interpreter's lock during which known functions held it."""
+    if not found.seconds("gil") > 0:
+        return None
+    held = sum(part.seconds for part in found.bucket("gil").parts if part.kind == "holder")
+    return min(1.0, held / found.seconds("gil"))
+
+
+def blocked_on(account: Account) -> str | None:
+    """Return what most time off the CPU waited for; ``None`` without a main wait, or if not seen."""
+    for bucket in account.buckets:
+        if bucket.name == "blocked" and bucket.waited:
+            most = bucket.waited[0]
+            if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
+                return most.what
+    return None
+
+
+LOST_TIME: Mapping[str, Reading] = {
+    "time.slowdown": Reading("factor", "candidate's time over the baseline's", _slowdown),
+    "time.over-drift": Reading(
+        "factor", "the slow-down over the drift of clean repeats", lambda c: _slowdown(c) / _drift(c)
+    ),
+    "time.under-drift": Reading(
+        "factor", "the speed-up over the drift of clean repeats", lambda c: 1 / _slowdown(c) / _drift(c)
+    ),
+    "time.lost": Reading(
+        "bool",
+        "each of several repeats took longer than every baseline run, and the medians differ beyond their noise",
+        lambda c: c.signals.lost_throughout,
+    ),
+    "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
+    "account.queue": Reading(
+        "share", "part of the lost time: queueing for a CPU", lambda c: _separate(c, "queue")
+    ),
+    "account.queue-beyond": Reading(
+        "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
+    ),
+    "account.within-noise": Reading(
+        "bool",
+        "no bucket of the account is beyond its noise",
+        lambda c: not any(b.beyond_noise for b in c.account.buckets if b.name not in ("rest", CAPTURE)),
+    ),
+    "account.saved": Reading(
+        "share",
+        "part of the saved time in buckets beyond their noise, without speed, startup, rest and capture",
+        _saved,
+    ),
+    "account.helpers-queue": Reading(
+        "share",
+        "part of the lost time: queueing of threads and processes that the main thread waits for",
+        lambda c: None if c.account.merged else _of_lost(c.account, c.account.helpers_queue_s),
+    ),
+    "settings.queue": Reading(
+        "share",
+        (
+            "if there are more threads or workers: part of the lost time in queueing, in their start, and in "
+            "waits for them"
+        ),
+        _settings_queue,
+    ),
+    "account.queue-of-baseline": Reading(
+        "share",
+        "added queueing over the baseline's wall",
+        lambda c: None if c.account.merged else of_baseline(c, "queue"),
+    ),
+    "account.off": Reading(
+        "share",
+        "part of the lost time: off the CPU, not queueing",
+        lambda c: _separate(c, "blocked", "loading", "imbalance"),
+    ),
+    "account.waits": Reading(
+        "share",
+        "part of the lost time in functions that wait by design; includes queueing if that is not known",
+        lambda c: _part(c, "blocked", "loading", "imbalance"),
+    ),
+    "blocked.on": Reading(
+        "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
+    ),
+    "account.gil-over-queue": Reading(
+        "bool",
+        "more of the lost time is waiting for the interpreter's lock than for a CPU",
+        lambda c: c.account.seconds("gil") > max(0.0, c.account.seconds("queue")),
+    ),
+    "gil.held": Reading(
+        "share",
+        "part of the added waiting for the interpreter's lock during which known functions held it",
+        lambda c: gil_held(c.account),
+    ),
+    "account.imports": Reading(
+        "share",
+        "part of the lost time: imports in other processes than the main one",
+        lambda c: _of_lost(c.account, c.account.imports_s),
+    ),
+    "account.gil": Reading(
+        "share",
+        "part of the lost time: waiting for the interpreter's lock",
+        lambda c: _separate(c, "gil"),
+    ),
+    "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
+    "account.code-of-baseline": Reading(
+        "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")
+    ),
+    "account.work-of-baseline": Reading(
+        "share", "seconds of more calls over the baseline's wall", lambda c: of_baseline(c, "work")
+    ),
+    "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
+    "account.capture": Reading(
+        "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
+    ),
+    "account.capture-beyond": Reading(
+        "bool",
+        "overhead is beyond its interval",
+        lambda c: any(b.name == CAPTURE and b.beyond_noise for b in c.account.buckets),
+    ),
+}
+
+#: The slow-down as a logarithm and as a sign; docs/rules.md lists these last.
+SLOWDOWN: Mapping[str, Reading] = {
+    "time.factor-above-1": Reading(
+        "bool", "the candidate is not faster", lambda c: c.signals.log_slowdown >= 0
+    ),
+    "no-change.strength": Reading(
+        "factor",
+        "how near the totals are to each other: the negative absolute ln of the slow-down",
+        lambda c: -abs(c.signals.log_slowdown),
+    ),
+    "time.log-slowdown": Reading("factor", "ln of the slow-down", lambda c: c.signals.log_slowdown),
+}

@@ -1,0 +1,60 @@
+"""Time off the CPU that is not queueing: loaders, workers, and what else main threads wait for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from profkit.verdict.rule import Reading
+
+if TYPE_CHECKING:
+    from profkit.verdict.readings import Case
+
+
+def _stopped(case: Case) -> float:
+    # If no time off the CPU was added, nothing was stopped.
+    part = case.signals.movement.stopped_work
+    return part if math.isfinite(part) else 0.0
+
+
+def _loading_of_off(case: Case) -> float | None:
+    seconds = case.account.seconds
+    off = seconds("blocked") + seconds("loading") + seconds("imbalance")
+    return min(1.0, seconds("loading") / off) if off > 0 else None
+
+
+def _iterations(case: Case, grown: bool) -> float | None:
+    before, after = case.signals.iterations
+    if before is None or after is None or after.consumer_wait_share is None:
+        return None
+    return after.consumer_wait_share - ((before.consumer_wait_share or 0.0) if grown else 0.0)
+
+
+OFF_THE_CPU: Mapping[str, Reading] = {
+    "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
+    "loading.of-off": Reading(
+        "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off
+    ),
+    "off": Reading(
+        "share",
+        "part of the main threads' lifetime off the CPU, not queueing",
+        lambda c: c.now.off_cpu_fraction,
+    ),
+    "off-before": Reading("share", "off of the baseline", lambda c: c.before.off_cpu_fraction),
+    "delivery": Reading(
+        "s", "seconds in functions that deliver data from loaders", lambda c: c.now.delivery_s
+    ),
+    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.before.delivery_s),
+    "iterations.wait": Reading(
+        "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)
+    ),
+    "iterations.wait-growth": Reading(
+        "share", "growth of iterations.wait over the baseline", lambda c: _iterations(c, grown=True)
+    ),
+    "helpers.busy": Reading(
+        "share",
+        "CPU time of all other threads and processes over the wall",
+        lambda c: c.now.rest_run_s / c.now.wall_s if c.now.rest_run_s is not None and c.now.wall_s else None,
+    ),
+}
