@@ -355,26 +355,28 @@ static size_t place_in(const struct stack *stack, size_t from, uintptr_t at) {
 
 /* The last bytes that were read of a stack. */
 static struct {
-    uintptr_t from, to;
+    uintptr_t from;
+    size_t size;
     char bytes[BLOCK + FRAME_WORDS * 16];
 } block;
 
-/* Return the bytes of a frame; NULL if it is gone. Callers' frames mostly lie below it, so these are read with it. */
+/* Return the bytes of a frame; NULL if it is gone. Callers' frames mostly lie below it, so these are read with it. The
+ * address may be any number, if the thread has reused the memory that it was read from. */
 static const char *frame_at(uintptr_t at) {
-    if (at < block.from || at + layout.frame_bytes > block.to) {
+    if (block.size < layout.frame_bytes || at - block.from > block.size - layout.frame_bytes) {
         block.from = at - at % BLOCK;
-        block.to = at + layout.frame_bytes;
-        if (!stacks_copy(block.from, block.bytes, block.to - block.from))
-            block.to = 0;
+        block.size = at - block.from + layout.frame_bytes;
+        if (!stacks_copy(block.from, block.bytes, block.size))
+            block.size = 0;
     }
-    return block.to ? block.bytes + (at - block.from) : NULL;
+    return block.size ? block.bytes + (at - block.from) : NULL;
 }
 
 /* Follow frames outwards until one is unchanged, and so are its callers. False if a frame is gone. */
 static bool follow(struct stack *stack, uintptr_t at) {
     struct seen_frame *fresh = stack->frames + STACK_MOST;
     size_t n = 0, same = 0;
-    block.to = 0;
+    block.size = 0;
     while (at && n < STACK_MOST) {
         const char *bytes = frame_at(at);
         if (!bytes)
