@@ -43,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         )
     except click.ClickException as error:
         sys.exit(_refused(error))
-    except click.Abort:
+    except click.Abort:  # Ctrl-C, as shells report it
         say("aborted")
-        sys.exit(1)
+        sys.exit(130)
     except ProfkitError as error:
         say(f"error: {one_line(error)}")
         sys.exit(error.exit_code)

@@ -130,8 +130,8 @@ NESTED = CHOSEN.replace(
 @pytest.mark.alone
 @pytest.mark.parametrize("program", [CHOSEN, NESTED])
 def test_samples_show_a_function_that_an_option_chose(tmp_path: Path, program: str) -> None:
-    baseline = capture(tmp_path / "before", program, "300", "0", options=("--sampled",))
-    candidate = capture(tmp_path / "after", program, "300", "1", options=("--sampled",))
+    baseline = capture(tmp_path / "before", program, "800", "0", options=("--sampled",))
+    candidate = capture(tmp_path / "after", program, "800", "1", options=("--sampled",))
     found = compared(baseline, candidate)
     # On a busy machine it may be contention.
     assert (found.verdict.cause, found.verdict.rule) in (
