@@ -1,6 +1,6 @@
 """A process that has imported what a capture needs, and forks for each command: short captures mostly import.
 
-How the command itself starts is seen by tests that start it anew (`capturing.profkit_command`, ``fresh``).
+How the command itself starts is seen by tests that start a new one (`capturing.profkit_command`, ``fresh``).
 """
 
 from __future__ import annotations

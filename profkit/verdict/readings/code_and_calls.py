@@ -244,7 +244,7 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     ),
     "uncalled.part": Reading(
         "share",
-        "part of the lost time in a function that the baseline defines but did not call, and its callees",
+        "part of the lost time in a function that the baseline defines but spends no time in, and its callees",
         _uncalled_part,
     ),
     "uncalled.same": Reading(

@@ -35,7 +35,7 @@ OTHER_FUNCTION = Rule(
     id="other-function",
     cause="workload-change",
     about=(
-        "most of the lost time is in a function that the baseline defines but did not call; no source "
+        "most of the lost time is in a function that the baseline defines but spends no time in; no source "
         "differs, so an option, a setting or the data selects it"
     ),
     bucket="work",
@@ -45,7 +45,7 @@ OTHER_FUNCTION = Rule(
         more("time.slowdown", "time.slower"),
         more("uncalled.part", "part.most"),
     ),
-    # Samples may miss a function that is called, and that takes no time until it is changed.
+    # Samples miss a function that is called but takes no time; changed code may be what makes it slow.
     alternatives=(((more("calls.known", "calls.known"),), (yes("uncalled.same"),)),),
     confidence=0.9,
     evidence=("uncalled-function", "wall"),
