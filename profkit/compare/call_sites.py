@@ -166,9 +166,14 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
     """
     n = len(counts[0])
     alone = (counts[0] > 0) != (counts[1] > 0)
+    is_new = counts[0] <= 0
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
-    pairs = np.flatnonzero(alone[caller])
-    above = np.flatnonzero(alone[callee])
+    # First what can match at all: imports seen on one side alone would make millions of pairs below.
+    pairs = _of_both(np.flatnonzero(alone[caller]), callee, is_new[caller], n)
+    above = _of_both(np.flatnonzero(alone[callee]), caller, is_new[callee], n)
+    orphans = np.bincount(callee[alone[callee]], minlength=n) == 0
+    has = np.bincount(callee[above], minlength=n) > 0
+    pairs = pairs[(has | orphans)[caller[pairs]]]
     above = above[np.argsort(callee[above], kind="stable")]
     first = np.searchsorted(callee[above], caller[pairs])
     callers = np.searchsorted(callee[above], caller[pairs], "right") - first
@@ -178,13 +183,20 @@ def _renamed(calls: CallTable, counts: tuple[Floats, Floats], table: DiffTable) 
     at = np.repeat(first, many) + np.arange(len(of)) - np.repeat(np.cumsum(many) - many, many)
     parent = np.append(caller[above], n)[np.where(callers[of] > 0, at, len(above))]
     found = callee[pairs][of] * (n + 1) + parent
-    new = (counts[0][caller[pairs]] <= 0)[of]
+    new = is_new[caller[pairs]][of]
     project = np.append(table.in_roots(PROJECT), False)
     inside = project[caller[pairs][of]] | ~project[parent]
     common = inside & np.isin(found, found[new & inside]) & np.isin(found, found[~new & inside])
     renamed = np.zeros(len(calls), np.bool_)
     renamed[pairs] = np.bincount(of, common, len(pairs)) > 0
     return renamed
+
+
+def _of_both(edges: Rows, group: Rows, is_new: Bools, n: int) -> Rows:
+    """Return the edges whose group has one of a new function and one of a gone one."""
+    new = np.bincount(group[edges][is_new[edges]], minlength=n) > 0
+    gone = np.bincount(group[edges][~is_new[edges]], minlength=n) > 0
+    return edges[(new & gone)[group[edges]]]
 
 
 def _shares(place: Rows, time: Floats, count: Floats, n: int) -> Floats:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from profkit.compare.folded_functions import folded_edges
+from profkit.compare.folded_functions import folded_edges, shared_out
 from profkit.identity.function_keys import infer_python
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Profile
@@ -60,7 +61,8 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
         columns |= {name: sums[name][keep] for name in ("samples", "tottime_error")}
     edges = profile.edges
     if edges is not None:
-        edges = folded_edges(edges, gone, target[gone], np.ones(len(gone)), keep)
+        handed = partial(shared_out, edges, gone, target[gone], np.ones(len(gone)))
+        edges = folded_edges(edges, gone, keep, handed)
     place = np.cumsum(keep) - 1
     folded = replace(profile, **columns, edges=edges)
     return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))

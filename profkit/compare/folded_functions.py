@@ -5,7 +5,7 @@ A budget throttles at a machine-dependent time, and sampled stacks may lack nati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -37,9 +37,12 @@ from profkit.model.written_sizes import WrittenSize
 
 _Record = TypeVar("_Record", OpenCall, Pause, Line, WrittenSize, Definition)
 
+#: Edges, the callers that they go to, and the part of each edge that a caller gets.
+Handed = tuple[Rows, Rows, Floats]
+
 #: Limit on chains of folded functions; no program's hot loop has as many.
 LEVELS = 64
-#: Part of a folded function's time from which a caller's source counts as changed with it.
+#: Part of a folded function's time from which a caller gets its callees, and its changed source.
 LEAST_PART = 0.01
 
 
@@ -169,7 +172,7 @@ def _folded_thread(
         calls = replace(calls, function=goes_or_none[calls.function], opener=goes_or_none[calls.opener])
     return replace(
         thread,
-        profile=_folded_profile(profile, parts, keep),
+        profile=_folded_profile(profile, parts, keep, thread.paths),
         open_calls=_placed(thread.open_calls, function=place),
         throttled=(),
         range_calls=calls,
@@ -254,8 +257,28 @@ def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) 
     return replace(profile, strings=tuple(strings), source_hash=hashes)
 
 
-def _folded_profile(profile: Profile, parts: _Parts, keep: Bools) -> Profile:
+def _folded_profile(profile: Profile, parts: _Parts, keep: Bools, paths: Paths | None) -> Profile:
     """Add self times of folded functions to their callers, and leave out all rows not in `keep`."""
+    row, gets = np.nonzero(parts.share > 0)
+    pairs = parts.rows[row], parts.callers[gets], parts.share[row, gets]
+    assert profile.edges is not None
+    edges = profile.edges
+
+    def handed(outer: Rows) -> Handed:
+        if paths is None:
+            return shared_out(edges, *pairs, outer)
+        # `__build_class__` has a thousand callers and as many callees: whom a context does not tell apart,
+        # and who gets next to nothing, is not known to be a caller.
+        gone = np.zeros(len(profile), np.bool_)
+        gone[parts.rows] = True
+        known = _by_paths(edges, paths, gone, outer)
+        least = [part[pairs[2] >= LEAST_PART] for part in pairs]
+        rest = shared_out(edges, *least, np.setdiff1d(outer, known[0]))
+        return (
+            np.concatenate([known[0], rest[0]]),
+            np.concatenate([known[1], rest[1]]),
+            np.concatenate([known[2], rest[2]]),
+        )
 
     def gathered(values: Floats | None) -> Floats | None:
         if values is None:
@@ -270,35 +293,60 @@ def _folded_profile(profile: Profile, parts: _Parts, keep: Bools) -> Profile:
     squares = gathered(None if profile.tottime_error is None else profile.tottime_error**2)
     columns["samples"] = None if samples is None else np.rint(samples).astype(np.int64)
     columns["tottime_error"] = None if squares is None else np.sqrt(squares)
-    assert profile.edges is not None
-    row, gets = np.nonzero(parts.share > 0)
-    pairs = parts.rows[row], parts.callers[gets], parts.share[row, gets]
-    return replace(profile, **columns, edges=folded_edges(profile.edges, *pairs, keep))
+    return replace(profile, **columns, edges=folded_edges(edges, parts.rows, keep, handed))
 
 
-def folded_edges(edges: Edges, rows: Rows, callers: Rows, share: Floats, keep: Bools) -> Edges:
+def shared_out(edges: Edges, rows: Rows, callers: Rows, share: Floats, outer: Rows) -> Handed:
+    """Hand each of the `outer` edges to all callers of its folded function, by their shares.
+
+    Each of `rows`, ascending, gives `share` to one of its `callers`.
+    """
+    first, end = (np.searchsorted(rows, edges.caller[outer], side) for side in ("left", "right"))
+    many = end - first
+    at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
+    return np.repeat(outer, many), callers[at], share[at]
+
+
+def _by_paths(edges: Edges, paths: Paths, gone: Bools, outer: Rows) -> Handed:
+    """Hand edges from folded functions to the callers from which calling contexts reach their callees."""
+    n = len(gone)
+    function, parent = paths.function.astype(np.int64), paths.parent.astype(np.int64)
+    folded = (function >= 0) & gone[function]
+    inner = np.flatnonzero((function >= 0) & ~folded & (parent >= 0) & folded[parent])
+    at = parent[inner]
+    while (climbs := (at >= 0) & folded[at]).any():
+        at = np.where(climbs, parent[at], at)
+    outer = outer[np.argsort(edges.caller[outer] * np.int64(n) + edges.callee[outer], kind="stable")]
+    known = edges.caller[outer] * np.int64(n) + edges.callee[outer]
+    wanted = function[parent[inner]] * n + function[inner]
+    place = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+    ours = np.flatnonzero((at >= 0) & (function[at] >= 0) & (known[place] == wanted if len(known) else False))
+    pairs, of = np.unique(place[ours] * n + function[at[ours]], return_inverse=True)
+    edge = pairs // n
+    calls = np.bincount(of.reshape(-1), paths.ncalls[inner[ours]], len(pairs))
+    # A sample knows where it was, not how many calls there were: contexts without any count alike.
+    calls = np.where(np.bincount(edge, calls, len(outer))[edge] > 0, calls, 1.0)
+    return outer[edge], pairs % n, calls / np.bincount(edge, calls, len(outer))[edge]
+
+
+def folded_edges(edges: Edges, rows: Rows, keep: Bools, handed: Callable[[Rows], Handed]) -> Edges:
     """Return the edges among kept functions; callees of a folded one become its callers' callees.
 
-    Each of `rows`, ascending, gives `share` to one of its `callers`; a pair may then occur more than once.
+    `handed` says to which callers edges from the folded `rows` go; a pair may then occur more than once.
     """
     gone = np.zeros(len(keep), np.bool_)
     gone[rows] = True
     of_caller, of_callee = gone[edges.caller], gone[edges.callee]
     stay = ~of_caller & ~of_callee
-    # An edge from a folded function becomes one from each caller that got a part of that function.
-    outer = np.flatnonzero(of_caller & ~of_callee)
-    first, end = (np.searchsorted(rows, edges.caller[outer], side) for side in ("left", "right"))
-    many = end - first
-    at = np.repeat(first - np.cumsum(many) + many, many) + np.arange(many.sum())
-    edge = np.repeat(outer, many)
+    edge, callers, share = handed(np.flatnonzero(of_caller & ~of_callee))
     place = (np.cumsum(keep) - 1).astype(np.int32)
 
     def joined(name: str) -> Floats:
         values = getattr(edges, name)
-        return np.concatenate([values[stay], share[at] * values[edge]])
+        return np.concatenate([values[stay], share * values[edge]])
 
     return Edges(
-        place[np.concatenate([edges.caller[stay], callers[at]])],
+        place[np.concatenate([edges.caller[stay], callers])],
         place[np.concatenate([edges.callee[stay], edges.callee[edge]])],
         np.rint(joined("ncalls")).astype(np.int64),
         np.rint(joined("primitive_calls")).astype(np.int64),
