@@ -87,6 +87,19 @@ CHANGES = {
     return distances
 """,
     ),
+    "gpu_lm": Change(
+        "attend",
+        "computes attention by hand, in more digits, as one does to look at the weights",
+        """\
+    return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+""",
+        """\
+    scores = query.double() @ key.double().transpose(2, 3) / math.sqrt(query.shape[-1])
+    later = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).triu(1)
+    weights = scores.masked_fill(later, -math.inf).softmax(3)
+    return (weights @ value.double()).to(query.dtype)
+""",
+    ),
     "loader_train": Change(
         "clip_outliers",
         "sorts every column in full, one after the other, to find its percentiles",

@@ -42,6 +42,17 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 #: Busy neighbours per CPU under external load: a single thread then gets about a third of its CPU.
 NEIGHBOURS_PER_CPU = 2
 
+#: What a busy neighbour does, on a CPU and on a GPU, until its parent ends.
+ON_CPU = "import os\nwhile os.getppid() == {parent}:\n    sum(range(100_000))"
+ON_GPU = """\
+import os, torch
+matrix = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+while os.getppid() == {parent}:
+    for _ in range(20):
+        matrix @ matrix
+    torch.cuda.synchronize()
+"""
+
 #: CPUs that other programs of the machine may use while a sample is made that says that nothing else runs: a
 #: diff would, rightly, call more than that external load. Tried again so many times.
 MOST_FOREIGN_CPUS, ATTEMPTS = 0.15, 6
@@ -55,9 +66,9 @@ CONDITIONS = {
     "clean-1": "threads and workers fit the CPUs; nothing else runs",
     "clean-2": "the same again",
     "oversubscribed": "the same work with four times as many threads and workers as CPUs",
-    "external-load": f"the clean configuration beside {NEIGHBOURS_PER_CPU} busy processes per CPU",
+    "external-load": f"the clean configuration beside {NEIGHBOURS_PER_CPU} busy processes per CPU, or one on the GPU",
     "code-change": "the clean configuration with one function changed (changes.py)",
-    "doubled-work": "the clean configuration with twice the epochs, documents, iterations or steps",
+    "doubled-work": "the clean configuration with twice the epochs, documents, iterations, steps or batch size",
 }
 
 
@@ -79,6 +90,8 @@ class Workload:
         Started by ``mpirun`` with so many ranks; 0: started directly.
     gpu
         Whether it needs PyTorch and a GPU.
+    neighbour
+        What a neighbour does under external load; one that uses the GPU is one alone.
     window
         Options of ``profkit capture`` that say which part of it is captured.
     conditions
@@ -95,6 +108,7 @@ class Workload:
     amount: tuple[str, int]
     ranks: int = 0
     gpu: bool = False
+    neighbour: str = ON_CPU
     window: tuple[str, ...] = ()
     conditions: tuple[str, ...] = tuple(CONDITIONS)
     kept: tuple[str, ...] = ()
@@ -168,6 +182,18 @@ def workloads(cpus: int) -> list[Workload]:
             conditions=tuple(c for c in CONDITIONS if c != "code-change"),
             kept=("clean-1", "oversubscribed"),
         ),
+        Workload(
+            "gpu_lm",
+            programs / "gpu_lm.py",
+            clean=(),
+            oversubscribed=(),
+            amount=("--batch-size", 16),
+            gpu=True,
+            neighbour=ON_GPU,
+            window=("--capture-range", "training"),
+            conditions=tuple(c for c in CONDITIONS if c != "oversubscribed"),
+            kept=("clean-1", "external-load", "code-change", "doubled-work"),
+        ),
     ]
 
 
@@ -201,9 +227,9 @@ def stage(workload: Workload, condition: str, folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def busy_neighbours(count: int) -> Iterator[None]:
+def busy_neighbours(count: int, program: str) -> Iterator[None]:
     """Keep so many processes busy; they end with the block, and by themselves when this process dies."""
-    spin = f"import os\nwhile os.getppid() == {os.getpid()}:\n    sum(range(100_000))"
+    spin = program.format(parent=os.getpid())
     neighbours: list[subprocess.Popen[bytes]] = []
     try:
         for _ in range(count):
@@ -211,7 +237,7 @@ def busy_neighbours(count: int) -> Iterator[None]:
             # sessions first (sched(7), autogroup), and all neighbours together would get one share.
             neighbours.append(
                 subprocess.Popen(
-                    [sys.executable, "-S", "-c", spin], stdin=subprocess.DEVNULL, start_new_session=True
+                    [sys.executable, "-c", spin], stdin=subprocess.DEVNULL, start_new_session=True
                 )
             )
         yield
@@ -270,8 +296,13 @@ def capture(workload: Workload, condition: str, output: Path, cpus: int) -> None
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
     if os.geteuid() == 0:
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    neighbours = NEIGHBOURS_PER_CPU * cpus if condition == "external-load" else 0
-    with tempfile.TemporaryDirectory(prefix="samples-") as scratch, busy_neighbours(neighbours):
+    neighbours = 0
+    if condition == "external-load":
+        neighbours = NEIGHBOURS_PER_CPU * cpus if workload.neighbour == ON_CPU else 1
+    with (
+        tempfile.TemporaryDirectory(prefix="samples-") as scratch,
+        busy_neighbours(neighbours, workload.neighbour),
+    ):
         project = Path(scratch) / "project"
         project.mkdir()
         stage(workload, condition, project)

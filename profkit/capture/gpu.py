@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import statistics
+from collections.abc import Container
 from typing import Any
 
 #: Nanoseconds between two queries: one costs a millisecond, and NVML averages over up to a second.
 _INTERVAL_NS = 500_000_000
+
+#: The same for what processes use, which costs several.
+_PROCESSES_NS = 2_000_000_000
+
+#: The namespace whose process numbers NVML reports.
+_FIRST_NAMESPACE = "pid:[4026531836]"
 
 #: Exists with an NVIDIA driver; without it the package is not imported.
 _DEVICE = "/dev/nvidiactl"
@@ -21,7 +30,8 @@ class Gpus:
         self.notes: list[dict[str, str]] = []
         self._nvml: Any = None
         self._handles: list[Any] = []
-        self._next_ns = 0
+        self._next_ns = self._processes_ns = 0
+        self._seen_us = 0
         if not os.path.exists(_DEVICE):
             return
         try:
@@ -36,8 +46,11 @@ class Gpus:
         except pynvml.NVMLError as error:
             self.notes.append({"code": "gpu-not-sampled", "subject": str(error)})
 
-    def read(self, now_ns: int) -> dict[str, float]:
-        """Return utilisation (0 to 1, mean of GPUs) and bytes of memory in use; empty if called too soon."""
+    def read(self, now_ns: int, own: Container[int]) -> dict[str, float]:
+        """Return means over the GPUs, 0 to 1, and bytes of memory in use; empty if called too soon.
+
+        `own` are the target's processes: what others use is told apart, unless they have other numbers here.
+        """
         if not self._handles or now_ns < self._next_ns:
             return {}
         self._next_ns = now_ns + _INTERVAL_NS
@@ -48,10 +61,31 @@ class Gpus:
             self.notes.append({"code": "gpu-sampling-stopped", "subject": str(error)})
             self._handles = []
             return {}
-        return {
-            "gpu_utilisation": sum(rates) / len(rates) / 100,
-            "gpu_memory_bytes": float(sum(used)),
-        }
+        found = {"gpu_utilisation": sum(rates) / len(rates) / 100, "gpu_memory_bytes": float(sum(used))}
+        if now_ns >= self._processes_ns and self._sees_processes:
+            self._processes_ns = now_ns + _PROCESSES_NS
+            found["gpu_others"] = statistics.fmean(self._of_others(handle, own) for handle in self._handles)
+        return found
+
+    @functools.cached_property
+    def _sees_processes(self) -> bool:
+        try:
+            return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
+        except OSError:
+            return False
+
+    def _of_others(self, handle: Any, own: Container[int]) -> float:
+        """Return the utilisation of a GPU by other processes since the last call."""
+        try:
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, self._seen_us)
+        except self._nvml.NVMLError:
+            return 0.0  # none used it
+        self._seen_us = max(self._seen_us, *(sample.timeStamp for sample in samples))
+        rates: dict[int, list[int]] = {}
+        for sample in samples:
+            if sample.pid not in own:
+                rates.setdefault(sample.pid, []).append(sample.smUtil)
+        return min(1.0, sum(map(statistics.fmean, rates.values())) / 100)
 
     def close(self) -> None:
         if self._nvml is not None:

@@ -7,6 +7,7 @@ import math
 import os
 import time
 from array import array
+from collections.abc import Container
 from typing import Any
 
 from profkit.capture.agent import machine
@@ -105,8 +106,11 @@ class Meters:
         for name in ("throttled_s", "throttled_periods", "periods", "cgroup_psi_some_s"):
             self._base.pop(name, None)
 
-    def read(self, now_ns: int, processes: int, threads: int) -> None:
-        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``); `processes` and `threads` are the target's."""
+    def read(self, now_ns: int, processes: int, threads: int, own: Container[int]) -> None:
+        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``).
+
+        `processes` and `threads` are numbers of the target's, and `own` has its processes.
+        """
         values: dict[str, float] = {"processes": processes, "threads": threads}
         for name, read in (
             ("stat", machine.cpu_seconds),
@@ -121,7 +125,7 @@ class Meters:
                     values.update(read(os.pread(self._files[name], _SIZE, 0).decode("ascii", "replace")))
         if "busy_s" in values:
             values["busy_s"] -= time.process_time()
-        values.update(self._gpus.read(now_ns))
+        values.update(self._gpus.read(now_ns, own))
         for name in values.keys() & _RISING:
             values[name] = self._risen(name, values[name])
         n = len(self.time_ns)

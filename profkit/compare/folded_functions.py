@@ -15,7 +15,8 @@ import numpy as np
 from profkit.compare.sampled_calls import unseen_seconds
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import rows_in
-from profkit.measure.waits_by_name import is_wait
+from profkit.measure.side_facts import uses_gpu
+from profkit.measure.waits_by_name import is_wait, waits_for_gpu
 from profkit.model import (
     BUILTIN,
     Edges,
@@ -81,7 +82,12 @@ def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
         return frozenset()
     known = frozenset[FunctionKey]().union(*(_native_in(run) for run in runs))
     lacking = known - frozenset.intersection(*(_native_in(run, hit=True) for run in sampled))
-    return frozenset(key for key in lacking if not is_wait(key.qualname, key.root))
+    on_gpu = any(map(uses_gpu, runs))
+    return frozenset(
+        key
+        for key in lacking
+        if not is_wait(key.qualname, key.root) and not (on_gpu and waits_for_gpu(key.qualname))
+    )
 
 
 def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
@@ -272,8 +278,9 @@ def _folded_profile(profile: Profile, parts: _Parts, keep: Bools, paths: Paths |
         gone = np.zeros(len(profile), np.bool_)
         gone[parts.rows] = True
         known = _by_paths(edges, paths, gone, outer)
-        least = [part[pairs[2] >= LEAST_PART] for part in pairs]
-        rest = shared_out(edges, *least, np.setdiff1d(outer, known[0]))
+        kept = pairs[2] >= LEAST_PART
+        some = pairs[0][kept], pairs[1][kept], pairs[2][kept]
+        rest = shared_out(edges, *some, np.setdiff1d(outer, known[0]))
         return (
             np.concatenate([known[0], rest[0]]),
             np.concatenate([known[1], rest[1]]),

@@ -12,7 +12,7 @@ from profkit.identity.lookup_columns import rows_where
 from profkit.measure.composition import Composition
 from profkit.measure.critical_path import compose
 from profkit.measure.path_reading import PathReading, path_effect, path_rank, read_path
-from profkit.measure.waits_by_name import reads_files, waits_for_ranks
+from profkit.measure.waits_by_name import reads_files, waits_for_gpu, waits_for_ranks
 from profkit.model import Effect
 from profkit.model.arrays import Bools, Floats, Index, Rows, median
 
@@ -50,7 +50,7 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     # What capture added can only be compared if both sides know it.
     captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
     names = pair.table.name
-    masks = waits, rows_where(names, waits_for_ranks), rows_where(names, reads_files)
+    masks = [waits, *(rows_where(names, of) for of in (waits_for_ranks, reads_files, waits_for_gpu))]
     first, second = (
         _side_walls(side, rows, rank, masks, of_side if captured else [])
         for side, rows, of_side in zip(pair.sides, pair.of_table, effects, strict=True)
@@ -62,7 +62,7 @@ def _side_walls(
     side: Side,
     of_table: Rows,
     rank: int | None,
-    masks: tuple[Bools, Bools, Bools],
+    masks: Sequence[Bools],
     effects: Sequence[Effect],
 ) -> SideWalls:
     seconds = own = _totals(side)

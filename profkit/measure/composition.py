@@ -25,7 +25,8 @@ class Composition:
     `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and `waiting_for_ranks` are `loading_s`
     and `imbalance_s` by function; `waits` is CPU time of functions that poll; `imports` is CPU time of other
     processes that import on the path; `off_by`, shape (len(WAITS), n), is the part of `blocked` with a known
-    cause (`model.pauses`).
+    cause (`model.pauses`). `on_gpu` is time in functions that wait for a GPU, a part of `run` and `blocked`
+    where ``None``.
 
     `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
     `blocked` and `run` where ``None``. `held`, not a part of the wall, is how long threads waited while a
@@ -56,12 +57,15 @@ class Composition:
     collected: Floats | None = None
     held: Floats | None = None
     off_by: Floats | None = None
+    on_gpu: Floats | None = None
 
     @property
     def wall_s(self) -> float:
         """Sum of all parts."""
         arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum() + self.imports.sum())
-        arrays += sum(float(part.sum()) for part in (self.gil, self.collected) if part is not None)
+        arrays += sum(
+            float(part.sum()) for part in (self.gil, self.collected, self.on_gpu) if part is not None
+        )
         untraced = self.untraced_run_s + self.untraced_blocked_s
         known = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
         return known + self.capture_s
@@ -79,6 +83,10 @@ class Composition:
             held=None,
             off_by=None,
         )
+
+    def without_gpu(self) -> Composition:
+        """Return the same with `on_gpu` counted in `run`."""
+        return self if self.on_gpu is None else replace(self, run=self.run + self.on_gpu, on_gpu=None)
 
     def less_capture(self, effect: Effect) -> Composition:
         """Return the same with what capture added taken out of the other parts.

@@ -20,8 +20,11 @@ from profkit.model.pauses import WAITS
 _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
 
 
-def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> Composition:
-    """Return how the wall of one run is made up; the masks are waits by design, for ranks, and by reading."""
+def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu: Bools) -> Composition:
+    """Return how the wall of one run is made up.
+
+    The masks are waits by design and for ranks, readers of files, and waits for a GPU.
+    """
     if reading.counters is None:
         return _composed_plainly(reading, waits, ranks)
     life_s, run_s, queue_s = reading.counters
@@ -35,6 +38,11 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
     of_ranks = np.where(ranks, busy + off, 0.0)
     imbalance = float(of_ranks.sum())
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
+    on_gpu = None
+    if reading.uses_gpu:
+        # The driver polls, or sleeps: both end when the GPU has done what was started before.
+        on_gpu = np.where(gpu, busy + off, 0.0)
+        busy, off = np.where(gpu, 0.0, busy), np.where(gpu, 0.0, off)
     off_by = _known_waits(reading.own_waits, off)
     # The holder of the interpreter's lock may run meanwhile, but not for this thread.
     gil = off_by[pause_seconds.GIL].copy()
@@ -79,6 +87,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         own_run
         + float(collected.sum())
         + imbalance
+        + (0.0 if on_gpu is None else float(on_gpu.sum()))
         + waiting
         + float(gil.sum() - part * stood_by[pause_seconds.GIL].sum())
     )
@@ -100,6 +109,7 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools) -> C
         delivering=delivering,
         waiting_for_ranks=of_ranks,
         counters=True,
+        on_gpu=on_gpu,
         **(
             {"gil": gil, "collected": collected, "held": reading.held, "off_by": off_by}
             if reading.own_waits is not None

@@ -18,6 +18,8 @@ from profkit.model.arrays import known_sum, median
 
 #: Part of the wall for which a thread must run or queue to count as working.
 WORKS = 0.05
+#: GPU utilisation below which GPUs are not in use: the least that NVML reports.
+LEAST_GPU_SHARE = 0.01
 #: Functions in which a consumer waits for loaders, pools and queues, by the end of their file's path.
 _DELIVERIES = {
     "torch/utils/data/dataloader.py": ("_next_data", "_get_data", "_try_get_data"),
@@ -67,6 +69,7 @@ class SideFacts:
     throttled: float | None = None
     psi_share: float | None = None
     gpu_share: float | None = None
+    gpu_others_share: float | None = None
     available_cpus: float | None = None
     working_threads: float | None = None
     pool_threads: float | None = None
@@ -247,6 +250,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         else None,
         "psi_share": per_second("psi_some_s"),
         "gpu_share": gpu_share(run),
+        "gpu_others_share": gpu_share(run, "gpu_others"),
         "available_cpus": min(cpus) if cpus else None,
         "working_threads": _working(run, wall),
         "pool_threads": _pools(run, wall),
@@ -257,11 +261,16 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     }
 
 
-def gpu_share(run: Run) -> float | None:
-    """Return the mean GPU utilisation of a machine over a run's readings, 0 to 1; ``None`` without any."""
-    column = None if run.series is None else run.series.columns.get("gpu_utilisation")
+def gpu_share(run: Run, name: str = "gpu_utilisation") -> float | None:
+    """Return the mean of a column of GPU utilisation over a run's readings, 0 to 1; ``None`` without any."""
+    column = None if run.series is None else run.series.columns.get(name)
     known = np.empty(0) if column is None else column[~np.isnan(column)]
     return float(known.mean()) if known.size else None
+
+
+def uses_gpu(run: Run) -> bool:
+    """Return whether a GPU worked during a run, as far as its readings say."""
+    return (gpu_share(run) or 0.0) >= LEAST_GPU_SHARE
 
 
 def _rest(whole: float | None, part: float | None) -> float | None:

@@ -1,4 +1,4 @@
-"""Functions that wait by design, that read, and in which ranks wait for each other, known by name."""
+"""Functions that wait by design, for ranks or for a GPU, and that read, known by name."""
 
 from __future__ import annotations
 
@@ -32,6 +32,14 @@ _RANK_WAITS = re.compile(
 )
 
 
+#: Native functions that return when a GPU has done the work that others started: the driver polls meanwhile.
+_GPU_WAITS = re.compile(
+    r"'(?:item|cpu|tolist|nonzero|__bool__|is_nonzero)' of 'torch\._C\.\w*Tensor\w*'|torch\._C\._cuda_synchronize"
+    r"|'(?:synchronize|wait)' of 'torch\._C\._?(?:Cuda|Xpu)\w*|'(?:get|synchronize)' of 'cupy"
+    r"|cupy\w*\.cuda\.(?:api\.)?runtime\.\w*[sS]ynchronize|'block_until_ready' of '"
+)
+
+
 def is_native(name: str) -> bool:
     """Return whether a name is a native function's; module bodies and lambdas have such names too."""
     return name.startswith("<")
@@ -47,6 +55,11 @@ def is_wait(name: str, root: str) -> bool:
 def waits_for_ranks(name: str) -> bool:
     """Return whether a native function waits for other ranks."""
     return is_native(name) and _RANK_WAITS.search(name) is not None
+
+
+def waits_for_gpu(name: str) -> bool:
+    """Return whether a native function waits for a GPU, in a program that uses one."""
+    return is_native(name) and _GPU_WAITS.search(name) is not None
 
 
 def reads_files(name: str) -> bool:

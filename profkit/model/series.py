@@ -28,8 +28,8 @@ class Series:
         first reading, seconds or counts: ``busy_s``, ``steal_s``, ``psi_some_s`` (CPU), ``psi_io_some_s``,
         and of the target's cgroup ``cgroup_psi_some_s`` (CPU), ``throttled_s``, ``throttled_periods``,
         ``periods``. Momentary: ``runnable`` and ``load`` (of the machine), ``processes`` and ``threads`` (of
-        the target), ``gpu_utilisation`` (0 to 1, mean over the GPUs; twice a second) and
-        ``gpu_memory_bytes``.
+        the target), ``gpu_utilisation`` (0 to 1, mean over the GPUs; twice a second),
+        ``gpu_memory_bytes`` and ``gpu_others`` (the same by other processes; every two seconds).
     """
 
     time_ns: Moments

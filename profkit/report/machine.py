@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from profkit.measure.machine_speed import speeds
-from profkit.measure.side_facts import gpu_share
+from profkit.measure.side_facts import LEAST_GPU_SHARE, gpu_share
 from profkit.measure.side_neighbours import NOTICED
 from profkit.model import Machine, Neighbour, Neighbours, Run
 from profkit.model.gpu_use import GpuUse
@@ -62,8 +62,11 @@ def _gpu(run: Run) -> str:
         return ""
     memory = run.series.columns.get("gpu_memory_bytes")
     most = 0.0 if memory is None or np.isnan(memory).all() else float(np.nanmax(memory))
-    return f"in use {units.share(share)} of the time" + (
-        f", at most {most / 1e9:,.1f} GB of memory" if most else ""
+    others = gpu_share(run, "gpu_others") or 0.0
+    return (
+        f"in use {units.share(share)} of the time"
+        + (f", {units.share(others)} by other programs" if others >= LEAST_GPU_SHARE else "")
+        + (f", at most {most / 1e9:,.1f} GB of memory" if most else "")
     )
 
 

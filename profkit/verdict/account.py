@@ -2,7 +2,7 @@
 
 The identity, along the critical path (`measure.critical_path`):
 
-    ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δcapture
+    ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δgpu + Δcapture
 
 A function's CPU time is calls times cost per call for each caller; `compare.call_sites` divides their joint
 effect. Changed calls are *work*, or *code* if they originate in a changed function, or *startup* if they come
@@ -40,8 +40,10 @@ BUCKETS = ("startup", "work", "code", "speed", "queue", "blocked", "loading", "i
 CAPTURE = "capture"
 #: Further buckets where the tracers recorded what threads wait for.
 PAUSES = ("gil", "gc")
-#: The bucket that contains one of `PAUSES` where that is unknown.
-_PART_OF = {"blocked": "gil", "running": "gc"}
+#: A further bucket where both sides used a GPU: functions that wait for it.
+GPU = "gpu"
+#: Buckets that contain one of `PAUSES` or `GPU` where these are unknown.
+_PARTS_OF = {"blocked": ("gil",), "running": ("gc", GPU)}
 #: Buckets of one run alone.
 RUN_BUCKETS = ("startup", "running", "queue", "loading", "blocked", "imbalance")
 #: Most functions kept for each bucket.
@@ -83,7 +85,7 @@ class Waited:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One term of the identity; `name` is one of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, or `CAPTURE`.
+    """One term of the identity; `name` is one of `BUCKETS` or `RUN_BUCKETS`, of `PAUSES`, `GPU` or `CAPTURE`.
 
     `seconds` are signed; positive makes the candidate slower. `low` to `high` is the 95 % interval from the
     repeats or from repeats of other programs, NaN if unknown. `share` is the part of the difference of the
@@ -111,7 +113,7 @@ class Account:
 
     `baseline_s` and `candidate_s` are walls, medians over a side's runs; the former is 0 for one run alone.
     Without counters they are self time of the profiled thread. `buckets` are in the order of `BUCKETS` or
-    `RUN_BUCKETS`, then `PAUSES`, then `CAPTURE`, where known. `merged` are buckets that could not be
+    `RUN_BUCKETS`, then `PAUSES`, `GPU` and `CAPTURE`, where known. `merged` are buckets that could not be
     separated, all in the first: ``("speed", "queue")`` without counters. `basis` of the intervals is
     ``repeats``, ``other-programs`` or ``none``.
 
@@ -157,11 +159,11 @@ class Account:
     def seconds(self, name: str) -> float:
         """Return the signed seconds of a bucket; 0 for `CAPTURE` and `PAUSES` where they are unknown."""
         known = {bucket.name: bucket.seconds for bucket in self.buckets}
-        return known.get(name, 0.0) if name in (*PAUSES, CAPTURE) else known[name]
+        return known.get(name, 0.0) if name in (*PAUSES, GPU, CAPTURE) else known[name]
 
     def whole(self, name: str) -> float:
-        """Return a bucket's seconds including its `PAUSES`, as booked where tracers recorded no waits."""
-        return self.seconds(name) + self.seconds(_PART_OF[name]) if name in _PART_OF else self.seconds(name)
+        """Return a bucket's seconds with its `PAUSES` and `GPU`, as booked where these are unknown."""
+        return self.seconds(name) + sum(map(self.seconds, _PARTS_OF.get(name, ())))
 
 
 #: Seconds of each bucket, and of the functions in it.
@@ -180,7 +182,11 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     paused = all(c.gil is not None for c in (*baseline, *candidate))
     if not paused:
         baseline, candidate = ([c.without_pauses() for c in side] for side in (baseline, candidate))
-    names = BUCKETS + (PAUSES if paused else ()) + ((CAPTURE,) if walls.captured else ())
+    on_gpu = all(c.on_gpu is not None for c in (*baseline, *candidate))
+    if not on_gpu:
+        baseline, candidate = ([c.without_gpu() for c in side] for side in (baseline, candidate))
+    names = BUCKETS + (PAUSES if paused else ()) + ((GPU,) if on_gpu else ())
+    names += (CAPTURE,) if walls.captured else ()
     wall_a = float(median([c.wall_s for c in baseline]))
     wall_b = float(median([c.wall_s for c in candidate]))
     whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
@@ -243,6 +249,8 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     }
     if c.gil is not None and c.collected is not None:
         booked |= {"gil": (float(c.gil.sum()), c.gil), "gc": (float(c.collected.sum()), c.collected)}
+    if c.on_gpu is not None:
+        booked[GPU] = (float(c.on_gpu.sum()), c.on_gpu)
     buckets = tuple(
         Bucket(
             name,
@@ -353,6 +361,8 @@ def _book(
         if name == "gil" and held.any():
             rows = rows * (1.0 - held.sum() / rows.sum())  # which of them waited for changed code is unknown
         parts[name] = (float(rows.sum()), rows)
+    on_gpu = np.zeros(0) if a.on_gpu is None or b.on_gpu is None else b.on_gpu - a.on_gpu
+    parts[GPU] = (float(on_gpu.sum()), on_gpu)
     parts[CAPTURE] = (b.capture_s - a.capture_s, None)
     return parts
 
@@ -422,7 +432,7 @@ def _as_other_programs(
     booked: _Booked, wall_a: float, whole_a: Composition
 ) -> dict[str, tuple[float, float]]:
     """Return the 95 % interval of each bucket, from repeats of other programs; capture has none."""
-    noise = {name: value(f"noise.{name}") * wall_a for name in (*BUCKETS, *PAUSES)} | {CAPTURE: 0.0}
+    noise = {name: value(f"noise.{name}") * wall_a for name in (*BUCKETS, *PAUSES, GPU)} | {CAPTURE: 0.0}
     # Beside a busy neighbour, queueing differs from repeat to repeat, and startup queues as well.
     noise["queue"] += value("noise.queue-again") * whole_a.queue_s
     noise["startup"] += value("noise.queue-again") * max(0.0, whole_a.startup_s)

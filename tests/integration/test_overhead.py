@@ -287,6 +287,29 @@ def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: st
     assert profile.primitive_calls[names(profile).index("recursive")] == 12
 
 
+IMPORTS = """
+import tier
+def work(): pass
+def first(): pass
+first()
+tier.until_sampled()
+for number in range(8_000):
+    source = f"class C{number}:\\n def f{number}(self): pass\\nC{number}().f{number}()"
+    exec(compile(source, "/somewhere/site-packages/large/module.py", "exec"))
+for _ in range(60): work()
+"""
+
+
+def test_what_imports_call_once_leaves_room_for_the_program(tmp_path: Path) -> None:
+    """A large package has thousands of functions, which may not use up what counting may cost."""
+    main = capture_of(tmp_path, "3.12", IMPORTS).processes[0]
+    assert kinds(main)[:2] == ["exact", "sampled"]
+    assert intervals(main, "program.py")["work"] == (60, 60)
+    once = {name: limits for name, limits in intervals(main, "module.py").items() if name.startswith("f")}
+    assert list(once.values()).count((1, 1)) > 100
+    assert not [name for name, (low, high) in once.items() if low > 1 or high < 1]  # NaN: not known
+
+
 LETS_GO_OF_THE_GIL = """
 import hashlib
 block = bytes(1 << 20)

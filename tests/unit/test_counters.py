@@ -216,7 +216,7 @@ def test_rows_are_written_where_something_changes_and_thinned_but_for_their_ends
 def test_peaks_survive_the_thinning() -> None:
     meters = Meters(os.getpid())
     for at in range(101):
-        meters.read(at, 1, 77 if at == 33 else 2)
+        meters.read(at, 1, 77 if at == 33 else 2, ())
     meters.thin()
     assert max(meters.columns["threads"]) == 77
     assert {len(meters), *map(len, meters.columns.values())} == {51}
@@ -324,7 +324,7 @@ def test_gpus_that_nvml_does_not_give(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pynvml", None)
     found = gpu.Gpus()
     assert found.notes == [{"code": "gpu-package-missing"}]
-    assert found.read(0) == {}
+    assert found.read(0, ()) == {}
     found.close()
 
 
@@ -337,9 +337,9 @@ def test_a_driver_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     except nvml.NVMLError:
         assert found.notes[0]["code"] == "gpu-not-sampled"
         assert found.notes[0]["subject"]
-        assert found.read(0) == {}
+        assert found.read(0, ()) == {}
     else:
-        values = found.read(10**9)
+        values = found.read(10**9, ())
         assert 0 <= values["gpu_utilisation"] <= 1
-        assert found.read(10**9 + 1) == {}, "NVML averages over longer than that"
+        assert found.read(10**9 + 1, ()) == {}, "NVML averages over longer than that"
     found.close()

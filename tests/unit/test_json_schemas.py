@@ -24,7 +24,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import VerdictBlock, Waterfall
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_object, show_object
 from profkit.report.jsonvalues import dumps
-from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import CAUSES, UNITS, Diff, RunVerdict
@@ -127,8 +127,8 @@ def test_windows_are_listed_with_their_times() -> None:
 
 def test_the_schemas_know_every_unit_bucket_cause_root_rung_and_version() -> None:
     for name, buckets, version in (
-        ("diff-2.json", (*BUCKETS, *PAUSES, CAPTURE), DIFF_SCHEMA),
-        ("show-2.json", (*RUN_BUCKETS, *PAUSES), SHOW_SCHEMA),
+        ("diff-2.json", (*BUCKETS, *PAUSES, GPU, CAPTURE), DIFF_SCHEMA),
+        ("show-2.json", (*RUN_BUCKETS, *PAUSES, GPU), SHOW_SCHEMA),
     ):
         found = schema(name)
         assert found["properties"]["schema"]["const"] == version

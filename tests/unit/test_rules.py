@@ -20,7 +20,7 @@ from profkit.report.document import Bullets, Section, Table
 from profkit.report.jsondoc import diff_object
 from profkit.report.wording.explain import explain_sections
 from profkit.verdict import evidence
-from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS
 from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.calibration import STEPS, confidence
@@ -35,8 +35,8 @@ from tests.programs import one_side, program, training
 ROOT = Path(__file__).resolve().parents[2]
 VERDICT = ROOT / "profkit" / "verdict"
 LISTS = {
-    "comparison": ((*RULES, *RULES_OF_ESTIMATES), READINGS, (*BUCKETS, *PAUSES, CAPTURE)),
-    "alone": (RULES_ALONE, READINGS_ALONE, (*RUN_BUCKETS, *PAUSES)),
+    "comparison": ((*RULES, *RULES_OF_ESTIMATES), READINGS, (*BUCKETS, *PAUSES, GPU, CAPTURE)),
+    "alone": (RULES_ALONE, READINGS_ALONE, (*RUN_BUCKETS, *PAUSES, GPU)),
 }
 EVERY = [(kind, rule) for kind, (rules, _, _) in LISTS.items() for rule in rules]
 
@@ -212,7 +212,7 @@ class TestData:
         assert f"noise.{BUCKETS[0]}" in THRESHOLDS
         (family,) = (word for word in in_code if word.endswith("*"))
         assert family == "noise.*"
-        named = in_rules | {f"noise.{bucket}" for bucket in (*BUCKETS, *PAUSES)} | (in_code - {family})
+        named = in_rules | {f"noise.{bucket}" for bucket in (*BUCKETS, *PAUSES, GPU)} | (in_code - {family})
         # What a reading is said to compare with it compares with, or the learnt model does.
         assert by_readings <= named | {"starved.holds"}
         assert named | entered_by_name() == set(THRESHOLDS)

@@ -20,7 +20,7 @@ from profkit.report.wording.advice import ADVICE, advice_text
 from profkit.report.wording.evidence import READINGS, SIGNALS, evidence_texts, value_text
 from profkit.report.wording.functions import moved_text
 from profkit.report.wording.verdicts import SUMMARIES, summary_of, verdict_block
-from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, RUN_BUCKETS, Account, Bucket, Part
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.types import CAUSES, UNITS, Advice, Evidence, Finding, Value, Verdict
@@ -150,11 +150,11 @@ def test_every_cause_has_a_headline_and_every_kind_its_words() -> None:
         tree = Literals(VERDICT / module).tree
         function = next(n for n in tree.body if getattr(n, "name", "") == "_kind")
         kinds |= {text for text in constants(function) if "-" in text}
-    assert kinds | {"cpu-quota", "shared-hardware"} == set(wording._KINDS)
+    assert kinds | {"cpu-quota", "shared-hardware", "shared-gpu"} == set(wording._KINDS)
 
 
 def test_every_bucket_has_a_title_and_none_is_left_over() -> None:
-    assert set(BUCKET_TITLES) == {*BUCKETS, *PAUSES, CAPTURE, *RUN_BUCKETS}
+    assert set(BUCKET_TITLES) == {*BUCKETS, *PAUSES, GPU, CAPTURE, *RUN_BUCKETS}
 
 
 @pytest.mark.parametrize(

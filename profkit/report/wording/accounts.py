@@ -23,6 +23,7 @@ BUCKET_TITLES: Mapping[str, str] = {
     "rest": "not attributed",
     "gil": "waiting for the GIL",
     "gc": "garbage collection",
+    "gpu": "waiting for the GPU",
     "capture": "capture overhead",
     "running": "running",
 }

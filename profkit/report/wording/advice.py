@@ -98,6 +98,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "own-threads": lambda a: ((), _own_threads(a)),
     "not-the-code": lambda a: ((), _not_the_code(a)),
     "list-processes": lambda a: (_command(a), "shows what else uses CPUs"),
+    "gpu-processes": lambda a: (_command(a), "shows which processes use the GPUs"),
     "capture-idle": lambda a: (_capture(a, "quiet"), "on an idle or exclusive node"),
     "look-at-quota": lambda a: (_command(a), "raise the quota; this shows it and how often it was hit"),
     "within-quota": lambda a: (_capture(a, "within-quota"), ""),

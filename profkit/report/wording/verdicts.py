@@ -36,6 +36,7 @@ _KINDS = {
     "external-load": "by other processes",
     "cpu-quota": "by a CPU quota",
     "shared-hardware": "for shared hardware",
+    "shared-gpu": "for the GPU",
 }
 
 #: Plain profiles show that CPUs were lacking, but not why.
@@ -48,7 +49,12 @@ _UNDECIDED = {
     "sampled": "Compared by share of time",
     "capture-itself": "Capture overhead is most of the difference",
 }
-_OF_RULE = {**_UNDECIDED, "starved": _STARVED, "starved-repeats": _STARVED}
+_OF_RULE = {
+    **_UNDECIDED,
+    "starved": _STARVED,
+    "starved-repeats": _STARVED,
+    "gpu-waits": "It waits longer for the GPU",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +372,13 @@ def _more_work(p: _Parts, found: str, so: str) -> str:
     )
 
 
+def _on_gpu(p: _Parts) -> str:
+    return (
+        f"The candidate waited {units.seconds(p.number('gpu.waited'))} for the GPU, against "
+        f"{units.seconds(p.number('gpu.waited-before'))}: that makes up {p.share('account.gpu')} of the lost time."
+    )
+
+
 def _waited_for(p: _Parts) -> str:
     what = WAITED_FOR.get(str(p.numbers.get("blocked.on")))
     return f"most of it waiting for {what}" if what else ""
@@ -420,6 +433,18 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"{p.share('per-call.everywhere')} of it, on the same machine and without queueing, while other "
         f"programs used {p.number('others.added') or 0:.2f} more cores: they share caches, memory, "
         "cores and clock with it."
+    ),
+    "gpu-shared": lambda p: (
+        f"{_on_gpu(p)} Other programs kept the GPU busy for {p.share('gpu.others')} of the time."
+    ),
+    "gpu-code": lambda p: (
+        f"{_on_gpu(p)} The source of {display_name(p.subject)} changed: it starts the GPU's work, and "
+        f"{display_name(str(p.numbers.get('gpu.function') or ''))} waits for that."
+    ),
+    "gpu-work": lambda p: f"{_on_gpu(p)} The command lines differ: the GPU has more to do.",
+    "gpu-waits": lambda p: (
+        f"{_on_gpu(p)} Nothing here says why: another program may use the GPU, its clock may be lower, or it has "
+        "more to do."
     ),
     "waits": lambda p: (
         f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "

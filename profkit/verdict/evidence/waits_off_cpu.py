@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from profkit.measure.side_facts import SideFacts
+from profkit.measure.side_facts import LEAST_GPU_SHARE, SideFacts
 from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
 from profkit.verdict.readings import Case
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence
 
-#: GPU utilisation below which GPUs are not in use (the least that NVML reports), and factor of the baseline's
-#: at which it has fallen: single readings vary.
-LEAST_GPU_SHARE, GPU_FELL = 0.01, 0.8
+#: Factor of the baseline's GPU utilisation at which it has fallen: single readings vary.
+GPU_FELL = 0.8
 
 
 def _life(side: SideFacts) -> float | None:
@@ -116,6 +115,25 @@ def _gpu(case: Case) -> Found:
         yield Evidence("gpu", "share", a.gpu_share, b.gpu_share, reading="gpu-waited")
 
 
+def _gpu_wait(case: Case) -> Found:
+    yield Evidence(
+        "gpu.wait",
+        "s",
+        case.number("gpu.waited-before"),
+        case.number("gpu.waited"),
+        reading="mostly-in",
+        subject=str(case.read("gpu.function")),
+    )
+
+
+def _gpu_others(case: Case) -> Found:
+    """Return the use of GPUs by other programs, where the candidate knows it."""
+    a, b = case.before.gpu_others_share, case.now.gpu_others_share
+    if b is not None:
+        reading = "gpu-shared" if case.read("gpu.shared") else ""
+        yield Evidence("gpu.others", "share", a, b, value("gpu.others"), reading)
+
+
 WAITS_OFF_CPU: Producers = {
     "off": _off,
     "blocked-on": _waited("blocked", "blocked.on"),
@@ -126,4 +144,6 @@ WAITS_OFF_CPU: Producers = {
     "delivery": _delivery,
     "iterations": _iterations,
     "gpu": _gpu,
+    "gpu-wait": _gpu_wait,
+    "gpu-others": _gpu_others,
 }

@@ -18,6 +18,7 @@ from profkit.verdict.readings import (
     given_inputs,
     lost_time,
     off_the_cpu,
+    on_the_gpu,
 )
 from profkit.verdict.rule import Reading
 from profkit.verdict.types import Value
@@ -30,6 +31,7 @@ PARTS: tuple[Mapping[str, Reading], ...] = (
     lost_time.LOST_TIME,
     cpu_queueing.CPU_QUEUEING,
     off_the_cpu.OFF_THE_CPU,
+    on_the_gpu.ON_THE_GPU,
     code_and_calls.CODE_AND_CALLS,
     cost_per_call.COST_PER_CALL,
     given_inputs.GIVEN_INPUTS,

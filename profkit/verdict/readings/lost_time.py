@@ -33,9 +33,10 @@ def _part(case: Case, *names: str) -> float:
     return _of_lost(case.account, sum(map(case.account.seconds, names)))
 
 
-def _separate(case: Case, *names: str) -> float | None:
-    """Return the same, ``None`` where buckets cannot be told apart."""
-    return None if case.account.merged else _part(case, *names)
+def separate(case: Case, *names: str) -> float | None:
+    """Return the part that some buckets hold, ``None`` where they are unknown or cannot be told apart."""
+    known = {bucket.name for bucket in case.account.buckets}
+    return None if case.account.merged or not known.intersection(names) else _part(case, *names)
 
 
 def _of_lost(found: Account, seconds: float) -> float:
@@ -114,7 +115,7 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
     "account.queue": Reading(
-        "share", "part of the lost time: queueing for a CPU", lambda c: _separate(c, "queue")
+        "share", "part of the lost time: queueing for a CPU", lambda c: separate(c, "queue")
     ),
     "account.queue-beyond": Reading(
         "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
@@ -150,7 +151,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.off": Reading(
         "share",
         "part of the lost time: off the CPU, not queueing",
-        lambda c: _separate(c, "blocked", "loading", "imbalance"),
+        lambda c: separate(c, "blocked", "loading", "imbalance"),
     ),
     "account.waits": Reading(
         "share",
@@ -178,7 +179,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.gil": Reading(
         "share",
         "part of the lost time: waiting for the interpreter's lock",
-        lambda c: _separate(c, "gil"),
+        lambda c: separate(c, "gil"),
     ),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(

@@ -9,6 +9,7 @@ from profkit.verdict.rules import (
     contention,
     data_starvation,
     faster,
+    gpu,
     interpreter_lock,
     no_change,
     slower_machine,
@@ -33,6 +34,9 @@ RULES: tuple[Rule, ...] = (
     workload_change.MORE_RANGES,
     data_starvation.LOADING,
     interpreter_lock.GIL,
+    gpu.SHARED,
+    gpu.CHANGED_CODE,
+    gpu.MORE_WORK,
     blocked.OFF_CPU,
     contention.SHARED_HARDWARE,
     contention.MORE_STARTED,
@@ -52,8 +56,8 @@ RULES: tuple[Rule, ...] = (
     no_change.NOTHING_BEYOND,
 )
 
-#: Further rules where a side was sampled, or where it is known what capture added.
-RULES_OF_ESTIMATES: tuple[Rule, ...] = (undecided.CAPTURE_ITSELF, undecided.CALLS_UNKNOWN)
+#: Further rules where a side was sampled, where it is known what capture added, or where a GPU worked.
+RULES_OF_ESTIMATES: tuple[Rule, ...] = (undecided.CAPTURE_ITSELF, gpu.UNDECIDED, undecided.CALLS_UNKNOWN)
 
 #: Rules of one run alone: it shows what it lacked, but not what changed.
 RULES_ALONE: tuple[Rule, ...] = (

@@ -32,8 +32,7 @@ int labels_start(void);
  * NULL with an exception. */
 PyObject *label_of(PyObject *object, PyObject *self);
 
-/* Whether ranges opened by this function are its caller's (C functions, parts of range libraries). Leaves no
- * exception. */
-bool label_passes_on(PyObject *label);
+/* Whether ranges opened by functions of this file are their callers': it is part of a range library. */
+bool label_passes_on(const char *file);
 
 #endif

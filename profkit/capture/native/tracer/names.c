@@ -12,6 +12,8 @@
 #define FIRST_BUCKETS 256
 /* Longest text kept, in bytes; nobody reads longer ones. */
 #define MOST_TEXT 4000
+/* Places for code that is left uncounted: 8 MiB. */
+#define MOST_LEFT ((size_t)1 << 20)
 #define NAMES_BLOCK ((size_t)(1 << 14) - sizeof(struct block))
 
 struct name_key {
@@ -37,6 +39,11 @@ struct buckets {
 };
 
 static struct buckets keys, names, files;
+
+/* Addresses of code that was left uncounted before it had a name: a table with free places (0), of which at most
+ * half are used. */
+static uintptr_t *left;
+static size_t left_room, left_used;
 static uint32_t last_name, last_file;
 
 /* Flags of code whose calls cannot all be counted: generators and coroutines may be resumed by an exception, whose
@@ -111,16 +118,20 @@ struct text {
 
 /* Add a string and a NUL; only the NUL if it is unavailable. */
 static void add_string(struct text *text, PyObject *string) {
-    PyObject *bytes = string ? PyUnicode_AsEncodedString(string, "utf-8", "surrogatepass") : NULL;
-    Py_ssize_t size = bytes ? PyBytes_Size(bytes) : 0;
+    Py_ssize_t size = 0;
+    const char *all = text_of(string, &size);
+    PyObject *bytes = all || !string ? NULL : PyUnicode_AsEncodedString(string, "utf-8", "surrogatepass");
+    if (bytes) {
+        all = PyBytes_AsString(bytes);
+        size = PyBytes_Size(bytes);
+    }
     if (size > MOST_TEXT) {
-        const char *all = PyBytes_AsString(bytes);
         size = MOST_TEXT;
         while (size > 0 && ((unsigned char)all[size] & 0xC0) == 0x80)
             size--;
     }
     if (size > 0) {
-        memcpy(text->bytes + text->used, PyBytes_AsString(bytes), (size_t)size);
+        memcpy(text->bytes + text->used, all, (size_t)size);
         for (Py_ssize_t i = 0; i < size; i++) /* a code object may have any name */
             if (!text->bytes[text->used + (size_t)i])
                 text->bytes[text->used + (size_t)i] = ' ';
@@ -150,15 +161,26 @@ static void describe(struct text *text, PyObject *label) {
         add_string(text, label);
         text->bytes[text->used++] = '\0';
         add_number(text, 0);
-        add_number(text, 0);
         return;
     }
     add_attribute(text, label, "co_filename");
     add_attribute(text, label, "co_name");
     add_attribute(text, label, "co_qualname");
     add_number(text, attribute_number(label, "co_firstlineno"));
-    add_number(text, text->bytes[0] == '<' ? 0 : (int64_t)PyObject_Hash(label));
+}
+
+/* Whether code with a name's text is its code. Hashes of code are slow, and only lambdas of one line and the like
+ * need one. */
+static bool is_code_of(struct name *name, PyObject *label) {
+    if (name->label == label || name->text[0] == '<' || name->text[0] == '~')
+        return true;
+    if (!name->has_hash) {
+        name->code_hash = PyObject_Hash(name->label);
+        name->has_hash = true;
+    }
+    bool same = name->code_hash == PyObject_Hash(label);
     PyErr_Clear();
+    return same;
 }
 
 static bool add_key(struct name *name, const void *key, PyObject *object) {
@@ -178,6 +200,11 @@ static bool add_key(struct name *name, const void *key, PyObject *object) {
     return true;
 }
 
+bool names_of_program(const char *file) {
+    return *file != '<' && *file != '~' && !strstr(file, "/site-packages/") && !strstr(file, "/dist-packages/") &&
+           !strstr(file, "/lib/python3");
+}
+
 static struct name *add_name(const struct text *text, uint64_t hash, PyObject *label) {
     struct name *name = make_room(&names) ? calloc(1, sizeof *name + text->used) : NULL;
     if (!name)
@@ -186,12 +213,14 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->label = label;
     name->link.hash = hash;
     name->id = ++last_name;
-    name->passes_on = label_passes_on(label);
-    name->uncounted = PyUnicode_Check(label) || (attribute_number(label, "co_flags") & NOT_COUNTED);
-    if (!PyUnicode_Check(label))
-        rank_calls_meet(label);
     name->bytes = text->used;
     memcpy(name->text, text->bytes, text->used);
+    bool in_c = PyUnicode_Check(label);
+    name->passes_on = in_c || label_passes_on(name->text);
+    name->of_program = names_of_program(name->text);
+    name->uncounted = in_c || (attribute_number(label, "co_flags") & NOT_COUNTED);
+    if (!in_c)
+        rank_calls_meet(label, name->text);
     put(&names, &name->link);
     return name;
 }
@@ -202,9 +231,45 @@ static struct name *find_or_add(PyObject *label) {
     uint64_t hash = hash_of(text.bytes, text.used);
     struct name *name = (struct name *)first_of(&names, hash);
     while (name && !(name->link.hash == hash && name->bytes == text.used &&
-                     memcmp(name->text, text.bytes, text.used) == 0))
+                     memcmp(name->text, text.bytes, text.used) == 0 && is_code_of(name, label)))
         name = (struct name *)name->link.next;
     return name ? name : add_name(&text, hash, label);
+}
+
+/* Return the place of an address in a table of `room` places, a power of two, or the free one for it. */
+static uintptr_t *place_in(uintptr_t *table, size_t room, uintptr_t address) {
+    size_t i = hash_of_key((const void *)address) & (room - 1);
+    while (table[i] && table[i] != address)
+        i = (i + 1) & (room - 1);
+    return &table[i];
+}
+
+bool names_leave_unnamed(const void *code) {
+    if (2 * left_used >= left_room) {
+        size_t room = left_room ? 2 * left_room : FIRST_BUCKETS;
+        uintptr_t *grown = room <= MOST_LEFT ? calloc(room, sizeof *grown) : NULL;
+        if (!grown)
+            return false;
+        for (size_t i = 0; i < left_room; i++)
+            if (left[i])
+                *place_in(grown, room, left[i]) = left[i];
+        free(left);
+        left = grown;
+        left_room = room;
+    }
+    uintptr_t *place = place_in(left, left_room, (uintptr_t)code);
+    left_used += !*place;
+    *place = (uintptr_t)code;
+    return true;
+}
+
+static bool was_left(const void *key) { return left_used && *place_in(left, left_room, (uintptr_t)key); }
+
+void names_each_code(void (*visit)(PyObject *code)) {
+    for (size_t i = 0; names.lists && i < names.n; i++)
+        for (struct link *link = names.lists[i]; link; link = link->next)
+            if (!PyUnicode_Check(((struct name *)link)->label))
+                visit(((struct name *)link)->label);
 }
 
 struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *kept) {
@@ -216,8 +281,11 @@ struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *k
     if (!label)
         return NULL;
     name = find_or_add(label);
-    if (name)
+    if (name) {
         *kept = add_key(name, key, object);
+        if (was_left(key))
+            names_leave(name);
+    }
     Py_DecRef(label);
     return name;
 }

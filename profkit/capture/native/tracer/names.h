@@ -33,24 +33,36 @@ struct name {
     size_t uses;           /* by functions of tables */
     uint32_t id;
     unsigned written;      /* the store's generation that has it, plus 1 */
+    bool has_hash;         /* `code_hash` is that of the label */
     bool passes_on;        /* see label_passes_on() */
+    bool of_program;       /* see names_of_program() */
     bool uncounted;        /* calls while sampled are not counted one by one, or no longer (seldom.h) */
+    Py_hash_t code_hash;
     unsigned counted_in;   /* the generation of `counting`, plus 1 */
     int64_t counting;      /* cost of its counted calls, in calls */
     struct name_entry *entry; /* in the store, if written */
     size_t bytes;
-    char text[];           /* file, name, qualified name, each with a NUL; line and hash of the code */
+    char text[];           /* file, name, qualified name, each with a NUL; line of the code */
 };
 
 /* Find or make the name of what is called; NULL without memory. `kept` says whether the key is its own for good;
  * `object` and `self` as in labels.h. May leave an exception. */
 struct name *names_of(const void *key, PyObject *object, PyObject *self, bool *kept);
 
+/* Visit the code objects that have names, one of each name. */
+void names_each_code(void (*visit)(PyObject *code));
+
 /* Return the name of a kept key, or NULL. */
 struct name *names_known(const void *key);
 
+/* Whether a file is neither the standard library's nor an installed package's. */
+bool names_of_program(const char *file);
+
 /* Stop counting calls of this one by one. */
 void names_leave(struct name *name);
+
+/* The same of code that has no name, should it get one; false without memory. */
+bool names_leave_unnamed(const void *code);
 
 /* A table's function starts, or stops, using the name. */
 bool names_use(struct name *name);

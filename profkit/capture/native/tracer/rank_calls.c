@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lines.h"
+#include "names.h"
 #include "waits.h"
 
 enum { MOST_CODES = 256, MOST_LINES = 16 };
@@ -24,7 +25,7 @@ static struct lines {
     int n, line[MOST_LINES], method[MOST_LINES]; /* `n` is -1 until they are looked up */
 } known[MOST_CODES];
 static int n_known;
-static bool has_mpi; /* mpi4py is imported, or being imported */
+static bool has_mpi; /* mpi4py is imported, or being imported: till then no code is looked at */
 
 /* How this interpreter loads a method: the instruction, and the shift of the name's number. */
 static int load_method = -1, name_shift;
@@ -97,11 +98,7 @@ static void find_lines(struct lines *of) {
     PyErr_Clear();
 }
 
-void rank_calls_meet(PyObject *code) {
-    PyObject *file = has_mpi ? NULL : attribute(code, "co_filename");
-    const char *path = text_of(file, NULL);
-    has_mpi |= path && strstr(path, "/mpi4py/");
-    Py_XDECREF(file);
+static void scan(PyObject *code) {
     PyObject *names = n_known < MOST_CODES ? attribute(code, "co_names") : NULL;
     bool any = false;
     for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++) {
@@ -116,9 +113,22 @@ void rank_calls_meet(PyObject *code) {
     }
 }
 
+static void has_mpi_now(void) {
+    has_mpi = true;
+    names_each_code(scan);
+}
+
+void rank_calls_meet(PyObject *code, const char *file) {
+    if (!has_mpi && strstr(file, "/mpi4py/"))
+        has_mpi_now();
+    if (has_mpi)
+        scan(code);
+}
+
 void rank_calls_look(void) {
-    PyObject *modules = has_mpi || !n_known ? NULL : PySys_GetObject("modules"); /* borrowed */
-    has_mpi |= modules && PyDict_Check(modules) && PyDict_GetItemString(modules, "mpi4py") != NULL;
+    PyObject *modules = has_mpi ? NULL : PySys_GetObject("modules"); /* borrowed */
+    if (modules && PyDict_Check(modules) && PyDict_GetItemString(modules, "mpi4py") != NULL)
+        has_mpi_now();
 }
 
 int rank_calls_at(PyObject *code, int64_t instruction) {

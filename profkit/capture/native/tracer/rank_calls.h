@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-void rank_calls_meet(PyObject *code);
+/* Code is named for the first time. */
+void rank_calls_meet(PyObject *code, const char *file);
 
 /* Check whether mpi4py is imported, which a sampled process may do unseen. */
 void rank_calls_look(void);

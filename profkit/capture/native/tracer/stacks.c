@@ -535,14 +535,15 @@ uintptr_t stacks_caller(void) {
     return own_code(frame ? word_in((const void *)frame, layout.back) : 0);
 }
 
-uintptr_t stacks_caller_beyond(bool *within, int64_t *frames) {
+/* Frames in which a function is looked for among its callers: stacks of nested imports have hundreds. */
+#define CYCLE_MOST 32
+
+uintptr_t stacks_caller_beyond(bool *within) {
     uintptr_t frame = own_frame(), code = own_code(frame), caller = 0;
     *within = false;
-    *frames = 0;
-    while (frame && !*within && (frame = word_in((const void *)frame, layout.back))) {
+    for (int n = 0; n < CYCLE_MOST && frame && !*within && (frame = word_in((const void *)frame, layout.back)); n++) {
         caller = caller ? caller : own_code(frame);
         *within = (word_in((const void *)frame, layout.code) & ~TAGS) == code;
-        ++*frames;
     }
     return caller;
 }

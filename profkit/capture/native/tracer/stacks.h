@@ -70,8 +70,8 @@ bool stacks_is_code(uintptr_t code, uint64_t freed);
 /* Return the code that called the function which this thread is about to run, or 0. */
 uintptr_t stacks_caller(void);
 
-/* The same, also across C code; `within`: the function is inside a call of the same code; `frames`: frames examined. */
-uintptr_t stacks_caller_beyond(bool *within, int64_t *frames);
+/* The same, also across C code; `within`: the function is inside a call of the same code, of the innermost 32. */
+uintptr_t stacks_caller_beyond(bool *within);
 
 #ifndef PROFKIT_ABI3
 #include <frameobject.h>

@@ -1,0 +1,67 @@
+"""Waiting for a GPU, and who else used it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from profkit.measure.composition import Composition
+from profkit.verdict.account import GPU
+from profkit.verdict.readings.known_values import growth
+from profkit.verdict.readings.lost_time import separate
+from profkit.verdict.rule import Reading, more
+from profkit.verdict.thresholds import value
+
+if TYPE_CHECKING:
+    from profkit.verdict.readings import Case
+
+
+def waited_s(parts: Sequence[Composition]) -> float:
+    """Return the mean seconds that a side's runs waited for a GPU."""
+    return float(np.mean([0.0 if c.on_gpu is None else c.on_gpu.sum() for c in parts]))
+
+
+def _grown(case: Case) -> float | None:
+    walls = case.signals.walls
+    before = waited_s(walls.baseline.parts)
+    return waited_s(walls.candidate.parts) / before if before > 0 else None
+
+
+def _function(case: Case) -> str:
+    parts = [b.parts for b in case.account.buckets if b.name == GPU and b.parts]
+    return parts[0][0].name if parts else ""
+
+
+def _others_added(case: Case) -> float | None:
+    return growth(case.before.gpu_others_share, case.now.gpu_others_share)
+
+
+ON_THE_GPU: Mapping[str, Reading] = {
+    "account.gpu": Reading(
+        "share", "part of the lost time: functions that wait for a GPU", lambda c: separate(c, GPU)
+    ),
+    "gpu.waited": Reading(
+        "s", "seconds in functions that wait for a GPU", lambda c: waited_s(c.signals.walls.candidate.parts)
+    ),
+    "gpu.waited-before": Reading(
+        "s", "gpu.waited of the baseline", lambda c: waited_s(c.signals.walls.baseline.parts)
+    ),
+    "gpu.growth": Reading("factor", "gpu.waited over that of the baseline", _grown),
+    "gpu.beyond": Reading(
+        "bool",
+        "waiting for a GPU grew beyond its noise",
+        lambda c: any(b.name == GPU and b.low > 0 for b in c.account.buckets),
+    ),
+    "gpu.function": Reading("text", "the function whose waiting for a GPU grew most", _function),
+    "gpu.others": Reading("share", "GPU use by other programs", lambda c: c.now.gpu_others_share),
+    "gpu.others-growth": Reading("share", "growth of gpu.others, if both sides know it", _others_added),
+    "gpu.shared": Reading(
+        "bool",
+        "other programs used the GPU more than during the baseline",
+        lambda c: (_others_added(c) or 0.0) >= value("gpu.others"),
+        (more("gpu.others-growth", "gpu.others"),),
+    ),
+    "kind.gpu": Reading("text", "the kind of contention for a GPU", lambda c: "shared-gpu"),
+}

@@ -1,0 +1,73 @@
+"""Time in calls that wait for a GPU: its bucket, and the verdicts on samples of a training on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import profkit
+from profkit.formats.runfile import read_run
+from profkit.measure.waits_by_name import waits_for_gpu
+from profkit.model import RunSet
+from profkit.verdict.diagnosis import diagnose
+
+GPU = Path(__file__).resolve().parents[2] / "sample_profiles" / "gpu_lm"
+
+
+@pytest.mark.parametrize(
+    ("condition", "cause", "kind", "subject"),
+    [
+        ("external-load", "contention", "shared-gpu", ""),
+        ("code-change", "code-change", None, "attend"),
+        ("doubled-work", "workload-change", None, "torch._C.TensorBase.item"),
+    ],
+)
+def test_why_the_gpu_takes_longer(condition: str, cause: str, kind: str | None, subject: str) -> None:
+    found = profkit.diff(GPU / "clean-1.prof", GPU / f"{condition}.prof")
+    assert (found.verdict.cause, found.verdict.kind, found.verdict.subject) == (cause, kind, subject)
+    bucket = found.account.bucket("gpu")
+    assert bucket.seconds > 0.9 * found.account.added_s > 0
+    assert bucket.parts[0].name == "torch._C.TensorBase.item"
+    assert sum(one.seconds for one in found.account.buckets) == pytest.approx(found.account.added_s)
+    turned = profkit.diff(GPU / f"{condition}.prof", GPU / "clean-1.prof")
+    assert turned.verdict.cause == "faster"
+
+
+def without(path: Path, *columns: str) -> RunSet:
+    """Return a run without some readings of its machine."""
+    run = read_run(path)
+    assert run.series is not None
+    kept = {name: column for name, column in run.series.columns.items() if name not in columns}
+    return RunSet(path, (replace(run, series=replace(run.series, columns=kept)),))
+
+
+def test_who_used_the_gpu_may_be_unknown() -> None:
+    """In a container NVML's process numbers mean nothing: then nobody is accused."""
+    sides = [without(GPU / f"{name}.prof", "gpu_others") for name in ("clean-1", "external-load")]
+    verdict = diagnose(*sides).verdict
+    assert (verdict.cause, verdict.rule) == ("inconclusive", "gpu-waits")
+
+
+def test_without_a_gpu_nothing_waits_for_one() -> None:
+    """The same functions compute there."""
+    sides = [
+        without(GPU / f"{name}.prof", "gpu_others", "gpu_utilisation") for name in ("clean-1", "doubled-work")
+    ]
+    found = diagnose(*sides)
+    assert "gpu" not in {bucket.name for bucket in found.account.buckets}
+    assert found.account.seconds("speed") > 0.9 * found.account.added_s
+
+
+def test_which_calls_wait_for_a_gpu() -> None:
+    waiting = (
+        "<method 'item' of 'torch._C.TensorBase' objects>",
+        "<built-in method torch._C._cuda_synchronize>",
+        "<method 'synchronize' of 'torch._C._CudaEventBase' objects>",
+        "<method 'get' of 'cupy._core.core._ndarray_base' objects>",
+        "<method 'block_until_ready' of 'jaxlib._jax.ArrayImpl' objects>",
+    )
+    others = ("<method 'item' of 'numpy.ndarray' objects>", "<method 'get' of 'dict' objects>", "synchronize")
+    assert all(map(waits_for_gpu, waiting))
+    assert not any(map(waits_for_gpu, others))
