@@ -29,7 +29,7 @@ from profkit.model import (
     Thread,
     Tier,
 )
-from profkit.verdict.account import BUCKETS, CAPTURE, PAUSES, Account
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account
 from profkit.verdict.diagnosis import diagnose
 from profkit.verdict.judge import case_of
 from profkit.verdict.readings import Case
@@ -44,7 +44,7 @@ QUEUE_GET = "/usr/lib/python3.11/queue.py"
 #: The identity holds to rounding.
 ROUNDING = 1e-9
 #: Buckets that only newer tracers fill.
-WHERE_KNOWN = (*PAUSES, CAPTURE)
+WHERE_KNOWN = (*PAUSES, GPU, CAPTURE)
 #: Marks a source that is made of the function's name: the same on both sides unless a test says otherwise.
 _OWN = "own"
 

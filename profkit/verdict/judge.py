@@ -24,7 +24,7 @@ from profkit.verdict.readings import READINGS, Case, Known
 from profkit.verdict.readings.cpu_queueing import spinning
 from profkit.verdict.readings.function_times import periodic, worst_mover
 from profkit.verdict.rule import Judged, Reading, Rule, compared, doubted, evaluate
-from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES, gpu
+from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES, gpu_waits
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
 from profkit.verdict.thresholds import value
@@ -54,7 +54,7 @@ def judge(case: Case) -> Verdict:
         evidence = (*best.evidence, *(one for one in reason.evidence if one not in best.evidence))
         best = replace(best, numbers={**best.numbers, **reason.numbers}, evidence=evidence)
     elif reason is None and best is None:
-        reason = undecided.get(gpu.UNDECIDED.id) or undecided.get(CALLS_UNKNOWN.id)
+        reason = undecided.get(gpu_waits.UNDECIDED.id) or undecided.get(CALLS_UNKNOWN.id)
     if reason is not None and (best is None or best.cause != "no-change"):
         return _named(case, reason, (reason, *findings), checks)
     if best is None:

@@ -7,6 +7,7 @@ import json
 import math
 import platform
 import struct
+import sys
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -28,6 +29,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.tracing import NEW, OLD
 from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
+from tests.requirements import require
 from tests.shared import finished
 
 pytestmark = pytest.mark.interpreters
@@ -152,6 +154,30 @@ def test_the_body_of_a_loop_is_not_called_once_because_each_sample_has_it(
         if stated["main"] == (1, 1):
             break
     assert stated["main"] == (1, 1)
+
+
+SHORT_TURNS = """
+import ctypes, os, struct, sys, time
+libc, number = ctypes.CDLL(None), {"x86_64": 315, "aarch64": 275}[os.uname().machine]
+def turn(thread):
+    found = ctypes.create_string_buffer(48)
+    done = libc.syscall(number, thread, found, 48, 0)
+    return struct.unpack("IIQiIQQQ", found.raw)[5] if done == 0 else 0
+def work():
+    until = time.process_time() + 0.3
+    while time.process_time() < until: sum(range(1000))
+work()
+print(*[turn(int(thread)) for thread in sorted(os.listdir("/proc/self/task"), key=int)])
+"""
+
+
+def test_looks_interrupt_the_thread_wherever_it_is(tmp_path: Path) -> None:
+    """With turns of equal length on a CPU they find it where the kernel lets turns end: in certain system calls."""
+    done = run_capture(tmp_path, sys.executable, script(tmp_path, SHORT_TURNS), options=("--sampled",))
+    assert done.returncode == 0, done.stderr
+    main, *others = map(int, done.stdout.split())
+    require("short-turns", main > 0, "this kernel has no lengths of turns (Linux 6.12)")
+    assert others.count(100_000) == 1 < len(others)
 
 
 #: Number of the system call `process_vm_readv`.

@@ -95,7 +95,7 @@ def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
     lines = capsys.readouterr().err.splitlines()
     for name in ("bad.prof", "nosuch.prof"):
         assert sum(name in line for line in lines) == 1
-    assert "13 runs of 5 jobs added" in lines[-2]
+    assert "17 runs of 6 jobs added" in lines[-2]
     assert lines[-1] == "profkit: 2 files could not be read"
 
     fleet = Fleet(store)

@@ -9,7 +9,7 @@ from profkit.verdict.rules import (
     contention,
     data_starvation,
     faster,
-    gpu,
+    gpu_waits,
     interpreter_lock,
     no_change,
     slower_machine,
@@ -34,9 +34,9 @@ RULES: tuple[Rule, ...] = (
     workload_change.MORE_RANGES,
     data_starvation.LOADING,
     interpreter_lock.GIL,
-    gpu.SHARED,
-    gpu.CHANGED_CODE,
-    gpu.MORE_WORK,
+    gpu_waits.SHARED,
+    gpu_waits.CHANGED_CODE,
+    gpu_waits.MORE_WORK,
     blocked.OFF_CPU,
     contention.SHARED_HARDWARE,
     contention.MORE_STARTED,
@@ -57,7 +57,11 @@ RULES: tuple[Rule, ...] = (
 )
 
 #: Further rules where a side was sampled, where it is known what capture added, or where a GPU worked.
-RULES_OF_ESTIMATES: tuple[Rule, ...] = (undecided.CAPTURE_ITSELF, gpu.UNDECIDED, undecided.CALLS_UNKNOWN)
+RULES_OF_ESTIMATES: tuple[Rule, ...] = (
+    undecided.CAPTURE_ITSELF,
+    gpu_waits.UNDECIDED,
+    undecided.CALLS_UNKNOWN,
+)
 
 #: Rules of one run alone: it shows what it lacked, but not what changed.
 RULES_ALONE: tuple[Rule, ...] = (

@@ -84,6 +84,11 @@ STEP = {
 }
 
 
+#: Rounds between two looks at the clock. Linux ends a thread's turn on a CPU where that asks for its CPU time, so a
+#: thread on a busy machine would mostly wait there.
+ROUNDS = 50
+
+
 def step(thing):
     calls(300)
     for _ in range(10):
@@ -97,8 +102,9 @@ def step(thing):
 
 def other(until, counted):
     while time.process_time() < until:
-        in_thread(1000)
-        counted.append(1000)
+        for _ in range(ROUNDS):
+            in_thread(1000)
+            counted.append(1000)
 
 
 def main():
@@ -107,8 +113,9 @@ def main():
     thread.start()
     thing = Thing()
     while time.process_time() < until:
-        step(thing)
-        steps += 1
+        for _ in range(ROUNDS):
+            step(thing)
+            steps += 1
     thread.join()
     made = {name: count * steps for name, count in STEP.items()}
     made.update({"step": steps, "by_thread": sum(counted), "in_thread": len(counted)})
