@@ -31,7 +31,8 @@ class Gpus:
         self._nvml: Any = None
         self._handles: list[Any] = []
         self._next_ns = self._processes_ns = 0
-        self._seen_us = 0
+        #: Time of the newest sample of each GPU's processes, us.
+        self._seen_us: dict[int, int] = {}
         if not os.path.exists(_DEVICE):
             return
         try:
@@ -62,9 +63,14 @@ class Gpus:
             self._handles = []
             return {}
         found = {"gpu_utilisation": sum(rates) / len(rates) / 100, "gpu_memory_bytes": float(sum(used))}
+        if self._sees_processes:
+            with contextlib.suppress(self._nvml.NVMLError):
+                found["gpu_processes"] = float(sum(pid in own for pid in self._processes()))
         if now_ns >= self._processes_ns and self._sees_processes:
             self._processes_ns = now_ns + _PROCESSES_NS
-            found["gpu_others"] = statistics.fmean(self._of_others(handle, own) for handle in self._handles)
+            found["gpu_others"] = statistics.fmean(
+                self._of_others(at, own) for at in range(len(self._handles))
+            )
         return found
 
     @functools.cached_property
@@ -74,13 +80,19 @@ class Gpus:
         except OSError:
             return False
 
-    def _of_others(self, handle: Any, own: Container[int]) -> float:
+    def _processes(self) -> set[int]:
+        """Return the numbers of the processes that have a context on a GPU."""
+        compute = self._nvml.nvmlDeviceGetComputeRunningProcesses
+        return {process.pid for handle in self._handles for process in compute(handle)}
+
+    def _of_others(self, at: int, own: Container[int]) -> float:
         """Return the utilisation of a GPU by other processes since the last call."""
+        seen = self._seen_us.get(at, 0)
         try:
-            samples = self._nvml.nvmlDeviceGetProcessUtilization(handle, self._seen_us)
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(self._handles[at], seen)
         except self._nvml.NVMLError:
             return 0.0  # none used it
-        self._seen_us = max(self._seen_us, *(sample.timeStamp for sample in samples))
+        self._seen_us[at] = max([seen, *(sample.timeStamp for sample in samples)])
         rates: dict[int, list[int]] = {}
         for sample in samples:
             if sample.pid not in own:

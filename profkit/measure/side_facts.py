@@ -262,15 +262,16 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
 
 
 def gpu_share(run: Run, name: str = "gpu_utilisation") -> float | None:
-    """Return the mean of a column of GPU utilisation over a run's readings, 0 to 1; ``None`` without any."""
+    """Return the mean of a column on GPUs over a run's readings; ``None`` without any."""
     column = None if run.series is None else run.series.columns.get(name)
     known = np.empty(0) if column is None else column[~np.isnan(column)]
     return float(known.mean()) if known.size else None
 
 
 def uses_gpu(run: Run) -> bool:
-    """Return whether a GPU worked during a run, as far as its readings say."""
-    return (gpu_share(run) or 0.0) >= LEAST_GPU_SHARE
+    """Return whether a run used a GPU; where only the use by all programs is known, whether that was any."""
+    own = gpu_share(run, "gpu_processes")
+    return own > 0 if own is not None else (gpu_share(run) or 0.0) >= LEAST_GPU_SHARE
 
 
 def _rest(whole: float | None, part: float | None) -> float | None:

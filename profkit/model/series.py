@@ -29,7 +29,8 @@ class Series:
         and of the target's cgroup ``cgroup_psi_some_s`` (CPU), ``throttled_s``, ``throttled_periods``,
         ``periods``. Momentary: ``runnable`` and ``load`` (of the machine), ``processes`` and ``threads`` (of
         the target), ``gpu_utilisation`` (0 to 1, mean over the GPUs; twice a second),
-        ``gpu_memory_bytes`` and ``gpu_others`` (the same by other processes; every two seconds).
+        ``gpu_memory_bytes``, ``gpu_processes`` (of the target that use GPUs) and ``gpu_others`` (utilisation by
+        other processes; every two seconds).
     """
 
     time_ns: Moments

@@ -128,7 +128,7 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
     re.compile(r"period_s|samples|cpu_s|notes"): "Manifest.sampler",
     re.compile(
         r"(?:cgroup_)?(?:busy|steal|psi_(?:io_|memory_|cpu_)?(?:some|full)|throttled)_s|throttled_periods|periods"
-        r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|gpu_others|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
+        r"|runnable|load|processes|threads|gpu_utilisation|gpu_memory_bytes|gpu_others|gpu_processes|[a-z]{1,12}_(?:bytes|s|count|hz|celsius)"
     ): "Series.columns",
 }
 

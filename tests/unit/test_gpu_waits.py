@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import profkit
@@ -40,7 +41,7 @@ def without(path: Path, *columns: str) -> RunSet:
     run = read_run(path)
     assert run.series is not None
     kept = {name: column for name, column in run.series.columns.items() if name not in columns}
-    return RunSet(path, (replace(run, series=replace(run.series, columns=kept)),))
+    return RunSet(str(path), (replace(run, series=replace(run.series, columns=kept)),))
 
 
 def test_who_used_the_gpu_may_be_unknown() -> None:
@@ -50,11 +51,17 @@ def test_who_used_the_gpu_may_be_unknown() -> None:
     assert (verdict.cause, verdict.rule) == ("inconclusive", "gpu-waits")
 
 
-def test_without_a_gpu_nothing_waits_for_one() -> None:
-    """The same functions compute there."""
-    sides = [
-        without(GPU / f"{name}.prof", "gpu_others", "gpu_utilisation") for name in ("clean-1", "doubled-work")
-    ]
+@pytest.mark.parametrize("others", [False, True])
+def test_without_a_gpu_nothing_waits_for_one(others: bool) -> None:
+    """The same functions compute there, also beside another program that uses the machine's GPU."""
+    sides = [without(GPU / f"{name}.prof", "gpu_others") for name in ("clean-1", "doubled-work")]
+    for at, side in enumerate(sides):
+        (run,) = side.runs
+        assert run.series is not None
+        columns = dict(run.series.columns) | {"gpu_processes": np.zeros(len(run.series.time_ns))}
+        if not others:
+            columns = {name: column for name, column in columns.items() if not name.startswith("gpu_")}
+        sides[at] = RunSet(side.label, (replace(run, series=replace(run.series, columns=columns)),))
     found = diagnose(*sides)
     assert "gpu" not in {bucket.name for bucket in found.account.buckets}
     assert found.account.seconds("speed") > 0.9 * found.account.added_s

@@ -32,6 +32,7 @@ _LEVELS = {
     "load": ("load average", "tasks"),
     "gpu_utilisation": ("GPU utilisation", "share of the time"),
     "gpu_memory_bytes": ("GPU memory", "bytes"),
+    "gpu_processes": ("processes of the run on GPUs", "processes"),
     "gpu_others": ("GPU utilisation by other programs", "share of the time"),
 }
 
