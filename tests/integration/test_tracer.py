@@ -96,7 +96,7 @@ def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
     found = check(version, "waiting", "2", "2")
     assert found["measured"]
     assert found["kernel_wait"] > 0.4, "the program was not contended: nothing was tested"
-    assert found["wait"] == pytest.approx(found["kernel_wait"], rel=0.01)
+    assert found["wait"] == pytest.approx(found["kernel_wait"], rel=0.02)
     assert found["blocked"] == pytest.approx(found["kernel_blocked"], rel=0.05, abs=0.015)
     own_wait, cumulative_wait, own_blocked, cumulative_blocked = found["root"]
     assert cumulative_wait == pytest.approx(found["wait"], rel=0.001)
