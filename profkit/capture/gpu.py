@@ -76,9 +76,10 @@ class Gpus:
     @functools.cached_property
     def _sees_processes(self) -> bool:
         try:
-            return os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
+            there = os.readlink("/proc/self/ns/pid") == _FIRST_NAMESPACE
         except OSError:
             return False
+        return there and hasattr(self._nvml, "nvmlDeviceGetProcessUtilization")  # old packages have it not
 
     def _processes(self) -> set[int]:
         """Return the numbers of the processes that have a context on a GPU."""

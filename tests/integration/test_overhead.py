@@ -129,14 +129,15 @@ def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -
     assert len(right) > 0.5 * len(truth), {name: (stated[name], truth[name]) for name in truth}
 
 
-#: The body of a loop is in nearly every sample, and the program is inside it when tracing ends.
+#: The body of a loop is in nearly every sample, and the program is inside it when tracing ends. The program takes a
+#: hundred times as long as the interpreter's end.
 BODY = """
 def cheap(): pass
 def body(times):
     for _ in range(times): cheap()
 def main():
     for _ in range(5): body(10)
-    for _ in range(40): body(400_000)
+    for _ in range(100): body(400_000)
 main()
 """
 
@@ -150,7 +151,7 @@ def test_the_body_of_a_loop_is_not_called_once_because_each_sample_has_it(
         main = captured(tmp_path, *words, options=("--overhead", "5%")).processes[0]
         assert kinds(main)[-1] == "sampled"
         stated = intervals(main, "program.py")
-        assert stated["body"][0] <= 45 <= stated["body"][1]
+        assert stated["body"][0] <= 105 <= stated["body"][1]
         if stated["main"] == (1, 1):
             break
     assert stated["main"] == (1, 1)

@@ -319,9 +319,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "release-gil": _release_gil,
     "start-once": _start_once,
     "gpu-alone": lambda case, lost: (Advice("capture-idle", case.now.command, cures="gpu"),),
-    "gpu-processes": lambda case, lost: (
-        Advice("gpu-processes", ("nvidia-smi", "pmon", "-c", "1", "-s", "um")),
-    ),
+    "gpu-processes": lambda case, lost: (Advice("gpu-processes", ("nvidia-smi",)),),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }
