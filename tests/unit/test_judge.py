@@ -301,7 +301,6 @@ def test_git_is_asked_for_what_it_can_say() -> None:
     changed = run(edited(3, 1.6))
     log = ("log", "-p")
     for before, after, dirty, asked in (
-        (FIRST, FIRST, False, log),
         (FIRST, SECOND, False, ("diff", FIRST[:12], SECOND[:12])),
         # What was edited is in no revision: a log does not have it.
         (FIRST, FIRST, True, ("diff", FIRST[:12])),
@@ -309,9 +308,10 @@ def test_git_is_asked_for_what_it_can_say() -> None:
     ):
         found = judged(at(CLEAN, before), at(changed, after, dirty=dirty))
         assert advice(found, "git-log").argv == ("git", *asked, "--", "m.py")
-    nowhere = judged(CLEAN, changed).verdict
-    assert nowhere.cause == "code-change"
-    assert "git-log" not in [one.kind for one in nowhere.advice]
+    # Outside of a repository, or changed within one clean revision: git does not follow the file.
+    for nowhere in (judged(CLEAN, changed), judged(at(CLEAN, FIRST), at(changed, FIRST))):
+        assert nowhere.verdict.cause == "code-change"
+        assert "git-log" not in [one.kind for one in nowhere.verdict.advice]
 
 
 def test_twice_the_calls_is_workload() -> None:

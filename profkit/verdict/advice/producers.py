@@ -256,8 +256,10 @@ def _git_log(case: Case, lost: float) -> Found:
         words: tuple[str, ...] = ("log", "-p")
     elif len(after) > 1:
         words = ("diff", before[0])
+    elif before[0] != after[0]:
+        words = ("diff", before[0], after[0])
     else:
-        words = ("diff", before[0], after[0]) if before[0] != after[0] else ("log", "-p")
+        return  # git does not follow the file
     yield Advice(
         "git-log", ("git", *words, "--", table.keys[row].path), subject=table.name[row], cures="code"
     )
