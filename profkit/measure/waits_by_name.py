@@ -32,11 +32,10 @@ _RANK_WAITS = re.compile(
 )
 
 
-#: Native functions that return when a GPU has done the work that others started: the driver polls meanwhile.
+#: Native functions of PyTorch that return when a GPU has done the work that others started; the driver polls.
 _GPU_WAITS = re.compile(
-    r"'(?:item|cpu|tolist|nonzero|__bool__|is_nonzero)' of 'torch\._C\.\w*Tensor\w*'|torch\._C\._cuda_synchronize"
-    r"|'(?:synchronize|wait)' of 'torch\._C\._?(?:Cuda|Xpu)\w*|'(?:get|synchronize)' of 'cupy"
-    r"|cupy\w*\.cuda\.(?:api\.)?runtime\.\w*[sS]ynchronize|'block_until_ready' of '"
+    r"'(?:item|cpu|tolist|nonzero|__bool__|is_nonzero)' of 'torch\._C\.\w*Tensor\w*'|[. ]_cuda_synchronize>"
+    r"|'synchronize' of 'torch\._C\._Cuda(?:Stream|Event)"
 )
 
 

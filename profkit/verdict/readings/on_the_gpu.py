@@ -23,12 +23,6 @@ def waited_s(parts: Sequence[Composition]) -> float:
     return float(np.mean([0.0 if c.on_gpu is None else c.on_gpu.sum() for c in parts]))
 
 
-def _grown(case: Case) -> float | None:
-    walls = case.signals.walls
-    before = waited_s(walls.baseline.parts)
-    return waited_s(walls.candidate.parts) / before if before > 0 else None
-
-
 def _function(case: Case) -> str:
     parts = [b.parts for b in case.account.buckets if b.name == GPU and b.parts]
     return parts[0][0].name if parts else ""
@@ -48,7 +42,6 @@ ON_THE_GPU: Mapping[str, Reading] = {
     "gpu.waited-before": Reading(
         "s", "gpu.waited of the baseline", lambda c: waited_s(c.signals.walls.baseline.parts)
     ),
-    "gpu.growth": Reading("factor", "gpu.waited over that of the baseline", _grown),
     "gpu.beyond": Reading(
         "bool",
         "waiting for a GPU grew beyond its noise",

@@ -8,7 +8,6 @@ from profkit.verdict.rule import Rule, more, no, yes
 _WAITED = (
     more("time.slowdown", "time.noticed"),
     more("account.gpu", "part.most"),
-    more("gpu.growth", "gpu.growth"),
     yes("gpu.beyond"),
 )
 
