@@ -10,11 +10,11 @@ import numpy as np
 from profkit.compare.pair import Pair, Side
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.composition import Composition
-from profkit.measure.critical_path import compose
+from profkit.measure.critical_path import compose, least_beside
 from profkit.measure.path_reading import PathReading, path_effect, path_rank, read_path
 from profkit.measure.waits_by_name import reads_files, waits_for_gpu, waits_for_ranks
 from profkit.model import Effect
-from profkit.model.arrays import Bools, Floats, Index, Rows, median
+from profkit.model.arrays import Bools, Floats, Rows, median
 
 #: The effect of capture that traces nothing.
 _NO_EFFECT = Effect(0.0, 0.0, 0.0)
@@ -51,33 +51,36 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
     names = pair.table.name
     masks = [waits, *(rows_where(names, of) for of in (waits_for_ranks, reads_files, waits_for_gpu))]
+    readings = [_read(side, rows, rank, len(waits)) for side, rows in zip(pair.sides, pair.of_table, strict=True)]
+    beside = _beside(*readings)
     first, second = (
-        _side_walls(side, rows, rank, masks, of_side if captured else [])
-        for side, rows, of_side in zip(pair.sides, pair.of_table, effects, strict=True)
+        _side_walls(
+            side, [compose(reading, *masks, beside) for reading in of_side], added if captured else []
+        )
+        for side, of_side, added in zip(pair.sides, readings, effects, strict=True)
     )
     return Walls(first, second, captured)
 
 
-def _side_walls(
-    side: Side,
-    of_table: Rows,
-    rank: int | None,
-    masks: Sequence[Bools],
-    effects: Sequence[Effect],
-) -> SideWalls:
+def _read(side: Side, of_table: Rows, rank: int | None, n: int) -> list[PathReading]:
+    """Read the path of each run of a side, over the table's `n` rows."""
+    return [
+        read_path(run, selected, rank).placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), n)
+        for run, selected, rows in zip(side.measured.runs, side.selected, side.rows, strict=True)
+    ]
+
+
+def _beside(*sides: Sequence[PathReading]) -> float:
+    """Return for how long helpers are active beside each second of the path's thread, on the side with more."""
+    return max(float(median([least_beside(reading) for reading in side])) for side in sides)
+
+
+def _side_walls(side: Side, parts: Sequence[Composition], effects: Sequence[Effect]) -> SideWalls:
     seconds = own = _totals(side)
     added = np.array([max(0.0, effect.seconds) for effect in effects])
     if effects:
         less = seconds - added
         own = np.where(less > 0, less, seconds)
-
-    def placed(reading: PathReading, rows: Index) -> PathReading:
-        return reading.placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), len(masks[0]))
-
-    parts = [
-        compose(placed(read_path(run, selected, rank), rows), *masks)
-        for run, selected, rows in zip(side.measured.runs, side.selected, side.rows, strict=True)
-    ]
     if effects:
         parts = [whole.less_capture(effect) for whole, effect in zip(parts, effects, strict=True)]
     return SideWalls(seconds, own, float(median(added)) if effects else 0.0, tuple(parts))

@@ -20,10 +20,14 @@ from profkit.model.pauses import WAITS
 _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
 
 
-def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu: Bools) -> Composition:
+def compose(
+    reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu: Bools, beside: float = 0.0
+) -> Composition:
     """Return how the wall of one run is made up.
 
-    The masks are waits by design and for ranks, readers of files, and waits for a GPU.
+    The masks are waits by design and for ranks, readers of files, and waits for a GPU. Helpers are active for
+    `beside` seconds per second that the path's thread runs, so not while it waits; it counts where nothing
+    says what that thread waits for.
     """
     if reading.counters is None:
         return _composed_plainly(reading, waits, ranks)
@@ -60,8 +64,11 @@ def compose(reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu:
     stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
     stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
-    part = _part(waiting, active)
-    spun = part - _native_part(reading, part, waiting - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
+    ended = waiting - _ended_by_no_helper(reading, waits, off)
+    if reading.own_waits is None:
+        ended = min(ended, max(0.0, active - min(beside, reading.helpers_number) * own_run))
+    part = _part(ended, active)
+    spun = part - _native_part(reading, part, ended - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
     helping = _helpers(reading, off, part, ranks, spun * reading.native_run_s)
     imports = np.zeros(len(helping))
@@ -126,6 +133,29 @@ def _known_waits(by_kind: Floats | None, off: Floats) -> Floats:
     part = np.divide(np.minimum(off, seen), seen, out=np.zeros(len(off)), where=seen > 0)
     result: Floats = by_kind * part
     return result
+
+
+def least_beside(reading: PathReading) -> float:
+    """Return the seconds for which helpers must have been active per second of the path's thread on a CPU.
+
+    They cannot have been active longer beside its waiting than that took, each.
+    """
+    if reading.counters is None:
+        return 0.0
+    life_s, run_s, queue_s = reading.counters
+    active = reading.helpers_run_s + reading.helpers_queue_s
+    over = active - reading.helpers_number * max(0.0, life_s - run_s)
+    return max(0.0, over) / run_s if run_s > 0 else 0.0
+
+
+def _ended_by_no_helper(reading: PathReading, waits: Bools, off: Floats) -> float:
+    """Return the time off the CPU in functions that wait for nothing, beyond the work of a library's threads.
+
+    Only where a plain profile does not say where the thread was off the CPU; such a process was stopped.
+    """
+    if reading.own_blocked is not None:
+        return 0.0
+    return max(0.0, float(off[~waits].sum()) - reading.native_run_s - reading.native_queue_s)
 
 
 def _native_part(reading: PathReading, part: float, waiting: float) -> float:

@@ -31,8 +31,8 @@ class PathReading:
     `queue_s` are ``None`` without kernel counters; `own_wait` (queued) and `own_blocked` (off the CPU
     otherwise) are ``None`` where not traced. `helpers` is active time of the program's other threads and
     processes; `helpers_wait` and `helpers_blocked` are 0 where not measured. `native_run_s` and
-    `native_queue_s` are the parts of the helpers' sums in the path's process that run no Python. `uses_gpu`: a
-    GPU worked during the run.
+    `native_queue_s` are the parts of the helpers' sums in the path's process that run no Python.
+    `helpers_number` counts helpers. `uses_gpu`: a GPU worked during the run.
 
     `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`).
     `collected` is the garbage collector's time in the path's thread; `held` is how long threads waited while
@@ -60,6 +60,7 @@ class PathReading:
     helpers_imports: Floats | None = None
     native_run_s: float = 0.0
     native_queue_s: float = 0.0
+    helpers_number: int = 0
     uses_gpu: bool = False
 
     @property
@@ -160,6 +161,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_imports=imports,
         native_run_s=_native_s(chosen, "run_s"),
         native_queue_s=_native_s(chosen, "run_queue_wait_s"),
+        helpers_number=sum(max(1, len(process.threads)) for process in run.processes) - 1,
         uses_gpu=uses_gpu(run),
         **pauses,
     )
