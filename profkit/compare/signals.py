@@ -13,6 +13,7 @@ from profkit.compare.call_sites import call_sites
 from profkit.compare.call_table import CallTable
 from profkit.compare.comparability import comparability, residue_of, same_captures
 from profkit.compare.function_table import busy_seconds, stopped_seconds
+from profkit.compare.longer_loops import LongerLoops, longer_loops
 from profkit.compare.movement import Movement, movement
 from profkit.compare.origins import Origins, find_origins
 from profkit.compare.pair import Pair, Side
@@ -73,6 +74,7 @@ class Signals:
     noisier: float
     lumps: Lumps
     origins: Origins
+    loops: LongerLoops
     lost_throughout: bool
     exits: tuple[int, int]
     ranges: tuple[RangeChange, ...]
@@ -164,6 +166,7 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
     both = matched(pair)
     shown = signs(both)
     residue, same = residue_of(pair), same_captures(pair)
+    loops = longer_loops(table, None if pair.by_share else calls, ratios, waits)
     if pair.by_share:
         table, calls = calls_unknown(table, calls)
     return Signals(
@@ -187,6 +190,7 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
         noisier=noisier(both) if pair.exact else math.nan,
         lumps=lumps_of(both),
         origins=origins,
+        loops=loops,
         lost_throughout=noise.lost_throughout(*own),
         exits=(_exit(pair.baseline), _exit(pair.candidate)),
         ranges=_compared_ranges(pair),

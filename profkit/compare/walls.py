@@ -51,11 +51,13 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
     names = pair.table.name
     masks = [waits, *(rows_where(names, of) for of in (waits_for_ranks, reads_files, waits_for_gpu))]
-    readings = [_read(side, rows, rank, len(waits)) for side, rows in zip(pair.sides, pair.of_table, strict=True)]
+    readings = [
+        _read(side, rows, rank, len(waits)) for side, rows in zip(pair.sides, pair.of_table, strict=True)
+    ]
     beside = _beside(*readings)
     first, second = (
         _side_walls(
-            side, [compose(reading, *masks, beside) for reading in of_side], added if captured else []
+            side, [compose(reading, *masks, beside=beside) for reading in of_side], added if captured else []
         )
         for side, of_side, added in zip(pair.sides, readings, effects, strict=True)
     )

@@ -21,7 +21,7 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
 
 
 def compose(
-    reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu: Bools, beside: float = 0.0
+    reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu: Bools, *, beside: float = 0.0
 ) -> Composition:
     """Return how the wall of one run is made up.
 
@@ -142,7 +142,7 @@ def least_beside(reading: PathReading) -> float:
     """
     if reading.counters is None:
         return 0.0
-    life_s, run_s, queue_s = reading.counters
+    life_s, run_s, _ = reading.counters
     active = reading.helpers_run_s + reading.helpers_queue_s
     over = active - reading.helpers_number * max(0.0, life_s - run_s)
     return max(0.0, over) / run_s if run_s > 0 else 0.0

@@ -13,6 +13,7 @@ from profkit.compare import (
     comparability,
     folded_functions,
     function_table,
+    longer_loops,
     movement,
     origins,
     ranking,
@@ -164,6 +165,24 @@ _TABLE: tuple[_Row, ...] = (
     ("work.fewer", 1 / 1.1, "factor", "inverse of work.calls"),
     ("work.of-baseline", 0.05, "share", f"well above noise.work, below which clean pairs stay ({_BENCH})"),
     ("work.less-of-baseline", -0.05, "share", "the same with fewer calls"),
+    (
+        "loops.functions",
+        3,
+        "count",
+        "functions; runs of other conditions than more data have one at most (549 plain pairs of 4 programs)",
+    ),
+    _convention(
+        "loops.power", 3, "factor", "the product of two matrices takes the third power of their size"
+    ),
+    (
+        "machine.python",
+        1.1,
+        "factor",
+        "more data and one slower function leave the median of functions in Python below it (4 programs)",
+    ),
+    _convention(
+        "machine.python-least", 0.0002, "s", "self time from which a function's factor is meaningful"
+    ),
     ("work.everywhere", 0.5, "share", "part of the time in functions whose calls changed (definition)"),
     (
         "calls.half-width",
@@ -373,6 +392,10 @@ _TABLE: tuple[_Row, ...] = (
     ("loss.errors", noise.ERRORS_OF_LOSS, "factor", "standard errors, with loss.least"),
     ("loss.p", noise.P_OF_LOSS, "share", "p-value of the rank-sum test, with loss.least"),
     ("calls.changed", sampled_calls.CALLS_CHANGED, "share", "change of a function's calls: work.calls"),
+    _convention("loops.calls", longer_loops.LOOP_CALLS, "count", "calls that show the length of a loop"),
+    _convention(
+        "loops.per-call", longer_loops.LOOP_PER_CALL, "count", "calls per call that come from a loop"
+    ),
     ("calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"),
     ("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
     _convention(

@@ -9,7 +9,7 @@ import pytest
 
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.measure.composition import Composition
-from profkit.measure.critical_path import compose
+from profkit.measure.critical_path import compose, least_beside
 from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
@@ -64,13 +64,12 @@ def reading(
     )
 
 
-def composed(of: PathReading) -> Composition:
+def composed(of: PathReading, beside: float = 0.0) -> Composition:
     """Compose it; the parts always add up to the wall."""
     which = np.arange(ROWS)
     nothing = np.zeros(ROWS, np.bool_)
-    found = compose(
-        of, waits=np.isin(which, (LOCK, POLL)), ranks=which == REDUCE, reads=nothing, gpu=which == REDUCE
-    )
+    waits, ranks = np.isin(which, (LOCK, POLL)), which == REDUCE
+    found = compose(of, waits, ranks, reads=nothing, gpu=ranks, beside=beside)
     assert found.wall_s == pytest.approx(of.wall_s, rel=1e-12)
     return found
 
@@ -109,6 +108,36 @@ def test_threads_that_spin_are_not_what_an_answer_is_waited_for() -> None:
     assert float(found.off_by[WAITS.index("socket")].sum()) == pytest.approx(3.2)
     # A process may be what answers.
     assert seconds(composed(replace(of, native_run_s=0.0)).blocked) == {}
+
+
+def unseen(of: PathReading, off: float, **more: object) -> PathReading:
+    """The same by plain cProfile, whose thread was off the CPU for so long by the kernel's counters."""
+    life = of.life_s or 0.0
+    return replace(of, own_wait=None, own_blocked=None, run_s=life - off, **more)
+
+
+def test_who_was_stopped_while_it_computed_was_kept_by_no_helper() -> None:
+    """4 s off the CPU in functions that wait for nothing, beside a worker process that runs for 3 s."""
+    of = reading(row(MAIN=6.0, DOT=2.0), helpers_run=3.0)
+    stopped = composed(unseen(of, 4.0, helpers_number=1))
+    assert float(stopped.blocked.sum()) == pytest.approx(4.0)
+    # Threads of a library may be what a native function waits for, and who waits by design waits for somebody.
+    assert float(composed(unseen(of, 4.0, native_run_s=3.0)).blocked.sum()) == pytest.approx(1.0)
+    waiting = reading(row(MAIN=4.0, LOCK=4.0), helpers_run=3.0)
+    assert float(composed(unseen(waiting, 4.0)).blocked.sum()) == pytest.approx(1.0)
+
+
+def test_who_runs_beside_the_path_does_not_run_while_it_waits() -> None:
+    """A thread of BLAS spins beside the main thread; then both are stopped for half of the time."""
+    clean = unseen(reading(row(DOT=4.0), helpers_run=4.0), 0.0, native_run_s=4.0, helpers_number=1)
+    assert least_beside(clean) == pytest.approx(1.0)
+    stopped = unseen(reading(row(DOT=8.0), helpers_run=4.0), 4.0, native_run_s=4.0, helpers_number=1)
+    assert least_beside(stopped) == 0.0
+    assert float(composed(stopped).blocked.sum()) == 0.0
+    assert float(composed(stopped, least_beside(clean)).blocked.sum()) == pytest.approx(4.0)
+    # Two workers that run at the same time need no third moment for it.
+    two = unseen(reading(row(LOCK=4.0, MAIN=1.0), helpers_run=8.0), 4.0, helpers_number=2)
+    assert least_beside(two) == 0.0
 
 
 def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:

@@ -201,3 +201,64 @@ def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) ->
 def test_a_function_in_the_place_of_another_is_new(tmp_path: Path) -> None:
     _, match = chosen_instead(tmp_path, SCRIPT.replace("rest(", "distinct("))
     assert (match["rest"], match["distinct"]) == ("gone", "new")
+
+
+DATA = """\
+import sys
+
+ITEMS = {items}
+
+
+def spread(values):
+    total = 0.0
+    for at, value in enumerate(values):
+        total = (total * 0.5 + value * value - at) % 1000.0 + (value - total * 0.25) ** 2 % 7.0
+        if at % 20 == 0:
+            abs(total)
+    return total
+
+
+def smoothed(values):
+    kept, last = [], 0.0
+    for at, value in enumerate(values):
+        last = last * 0.9 + value * 0.1 + (value - last) ** 2 % 3.0 - (at * 0.5 + last) % 2.0
+        if at % 20 == 0:
+            kept.append(last)
+    return kept
+
+
+def counted(values):
+    found, best = {{}}, 0.0
+    for at, value in enumerate(values):
+        best = max(best, value * 1.5) if at % 20 == 0 else best * 0.99 + (value * value - best) % 5.0
+        if at % 20 == 0:
+            found.get(at)
+    return best
+
+
+def main():
+    values = [float(i % 97) for i in range(ITEMS)]
+    for _ in range(40):
+        spread(values)
+        smoothed(values)
+        counted(values)
+
+
+main()
+"""
+
+
+def test_loops_that_run_longer_have_more_data(tmp_path: Path) -> None:
+    """No call that takes time is made more often: each function has twice as much to go through."""
+    small = profiled(tmp_path / "small", DATA.format(items=4000))
+    large = profiled(tmp_path / "large", DATA.format(items=8000))
+    found = diffed(small, large)
+    assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "longer-loops")
+    loops = {e.subject: (e.baseline, e.candidate) for e in found.verdict.evidence if e.signal == "loop"}
+    assert loops == {"counted": (16000, 32000), "spread": (8000, 16000), "smoothed": (8000, 16000)}
+    assert "more data: 3 functions, such as counted" in comparison_block(found).summary
+    # Two functions that do more may as well have been changed.
+    two = DATA.format(items=8000).replace(
+        "smoothed(values)\n        counted", "smoothed(values[:4000])\n        counted"
+    )
+    assert diffed(small, profiled(tmp_path / "two", two)).verdict.rule != "longer-loops"

@@ -77,6 +77,7 @@ SIGNALS: Mapping[str, str] = {
     "calls.known": "time in functions whose call counts are known well enough",
     "capture": "capture overhead in the wall time",
     "calls.share": "time in functions whose calls changed",
+    "loop": "calls in the loops of {subject}",
     "origin": "calls of {subject}, per call of {caller}",
     "function.calls": "calls of {subject}",
     "function.self-time": "self time of {subject}",

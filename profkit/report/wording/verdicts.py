@@ -75,6 +75,9 @@ class _Parts:
     def factor(self, name: str) -> str:
         return units.factor(self.number(name))
 
+    def count(self, name: str) -> str:
+        return units.count(self.number(name))
+
 
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     """Return the verdict as a headline, a sentence, and the cause that scripts match."""
@@ -403,6 +406,10 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "call-counts": _work,
     "other-function": _other_function,
+    "longer-loops": lambda p: (
+        f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
+        f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."
+    ),
     "more-ranges": lambda p: (
         f"The candidate has more to do: its NVTX ranges, such as “{clean(p.subject)}”, ran "
         f"{p.factor('ranges.factor')} as often."
@@ -417,6 +424,11 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"The same calls of the same source take {p.factor('time.slowdown')} the time on one machine, whose CPU "
         "was as fast as before",
         "each has more to do",
+    ),
+    "some-more-per-call": lambda p: (
+        f"The same calls of {p.count('per-call.several')} functions take longer, while those of other functions in "
+        f"Python take {p.factor('machine.python')} the time, so the CPU is as fast as before: these calls have more "
+        "to do. Another version of a library, or code whose source is not known, would look the same."
     ),
     "more-to-do": lambda p: _more_work(
         p,

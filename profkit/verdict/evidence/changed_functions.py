@@ -14,6 +14,8 @@ from profkit.verdict.types import Evidence, Value
 
 #: Table rows that are searched for a function with changed calls.
 LOOKED_AT = 20
+#: Functions with longer loops that are shown.
+LOOPS_SHOWN = 3
 
 
 def _calls(case: Case) -> Found:
@@ -96,6 +98,13 @@ def _origin(case: Case, *, from_code: bool) -> Found:
             subject=table.shown(origin.callee),
             numbers={"caller": table.shown(origin.row), "calls": origin.calls},
         )
+
+
+def _loops(case: Case) -> Found:
+    """Return the calls that functions make whose loops got longer, those with most added calls first."""
+    loops, table = case.signals.loops, case.signals.table
+    for row, before, after in zip(loops.rows[:LOOPS_SHOWN], *loops.made, strict=False):
+        yield Evidence("loop", "count", before, after, subject=table.shown(row))
 
 
 def _top_calls(case: Case) -> Found:
@@ -197,6 +206,7 @@ CHANGED_FUNCTIONS: Producers = {
     "started": _started,
     "origin": partial(_origin, from_code=False),
     "origin-in-code": partial(_origin, from_code=True),
+    "loops": _loops,
     "top-calls": _top_calls,
     "code-function": lambda case: _of_function(case, code_row(case), "account.code", "code-part"),
     "code-calls": lambda case: _function_calls(case, code_row(case)),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from profkit.measure import noise
+from profkit.model.arrays import Bools, Floats
 from profkit.verdict.machine_differences import (
     fixed_work,
     machine_slower,
@@ -37,6 +39,27 @@ def _dearer(case: Case) -> float | None:
         return None
     dearer = known & (np.where(known, table.per_call_ratio, 0.0) >= value("per-call.dearer"))
     return float(table.baseline.active[dearer].sum()) / whole
+
+
+def _dearer_functions(case: Case, rows: Bools, least_s: float) -> Floats:
+    """Return the factors of the cost per call of those rows, called as often on both sides, above `least_s`."""
+    table = case.signals.table
+    a, b = table.baseline, table.candidate
+    rows = rows & np.isfinite(table.per_call_ratio) & (a.ncalls == b.ncalls)
+    factors: Floats = table.per_call_ratio[rows & (np.minimum(a.active, b.active) >= least_s)]
+    return factors
+
+
+def _python_factor(case: Case) -> float | None:
+    """Return the median factor of functions in Python; data and libraries change most of them less than a CPU."""
+    found = _dearer_functions(case, ~case.signals.table.native, value("machine.python-least"))
+    return float(np.median(found)) if len(found) >= value("machine.functions") else None
+
+
+def _several(case: Case) -> float:
+    table = case.signals.table
+    matter = table.baseline.share >= noise.MIN_SHARE
+    return float((_dearer_functions(case, matter, 0.0) >= value("time.slower")).sum())
 
 
 def _yardsticks(case: Case) -> tuple[float, float]:
@@ -136,6 +159,14 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "share",
         "part of ln of the slow-down that the most slowed fixed work shows too, beyond its scatter",
         _machine_part,
+    ),
+    "machine.python": Reading(
+        "factor",
+        "cost per call of functions in Python that are called as often as before, median",
+        _python_factor,
+    ),
+    "per-call.several": Reading(
+        "count", "functions that matter and are called as often as before, whose cost per call grew", _several
     ),
     "machine.same": Reading(
         "bool",

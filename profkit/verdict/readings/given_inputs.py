@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading, more
 from profkit.verdict.thresholds import value
+
+if TYPE_CHECKING:
+    from profkit.verdict.readings import Case
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
@@ -39,7 +43,36 @@ def _ratio(before: float | None, after: float | None) -> float:
     return after / before if before and after else math.nan
 
 
+def _alike(case: Case) -> float | None:
+    loops = case.signals.loops
+    return len(loops.rows) / (len(loops.rows) + loops.shorter) if loops.rows else None
+
+
+def _power(case: Case) -> float | None:
+    loops = case.signals.loops
+    return case.signals.log_slowdown / math.log(loops.factor) if loops.rows else None
+
+
 GIVEN_INPUTS: Mapping[str, Reading] = {
+    "loops.functions": Reading(
+        "count",
+        "functions called as often as before that call others more often",
+        lambda c: float(len(c.signals.loops.rows)),
+    ),
+    "loops.factor": Reading(
+        "factor",
+        "calls that these functions make, median over them",
+        lambda c: c.signals.loops.factor,
+    ),
+    "loops.alike": Reading(
+        "share", "part of the functions called as often, with other loops, whose loops are longer", _alike
+    ),
+    "loops.power": Reading("factor", "ln of the slow-down over ln of loops.factor", _power),
+    "loops.subject": Reading(
+        "text",
+        "the function of loops.functions with most added calls",
+        lambda c: c.signals.table.shown(c.signals.loops.rows[0] if c.signals.loops.rows else -1),
+    ),
     "sources.same": Reading(
         "bool",
         "sources are known, and no function that matters has changed",

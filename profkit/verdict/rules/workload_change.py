@@ -54,6 +54,33 @@ OTHER_FUNCTION = Rule(
     numbers=("uncalled.part",),
 )
 
+LONGER_LOOPS = Rule(
+    id="longer-loops",
+    cause="workload-change",
+    about=(
+        "several functions that are called as often as before call others more often, so their loops run over "
+        "more data"
+    ),
+    bucket="speed",
+    unless=("changed-source", "calls-per-call", "throttling", "run-queue-wait", "call-counts"),
+    conditions=(
+        # Another version of Python or of a library has other loops.
+        no("pair.python-differs"),
+        less("pair.residue", "programs.residue"),
+        more("loops.functions", "loops.functions"),
+        more("loops.alike", "speed.all"),
+        more("time.slowdown", "time.slower"),
+        less("loops.power", "loops.power"),
+    ),
+    alternatives=(((no("pair.counters"),), (more("account.speed", "speed.part"),)),),
+    confidence=0.85,
+    strength="time.log-slowdown",
+    evidence=("loops", "top-function", "per-call", "wall"),
+    advice=("compare-inputs",),
+    subject="loops.subject",
+    numbers=("loops.functions", "loops.factor"),
+)
+
 MORE_RANGES = Rule(
     id="more-ranges",
     cause="workload-change",
@@ -146,6 +173,40 @@ MORE_PER_CALL = Rule(
     advice=("compare-inputs",),
     subject="work.function",
     numbers=("time.slowdown", "function.part", "command.differs"),
+)
+
+SOME_MORE_PER_CALL = Rule(
+    id="some-more-per-call",
+    cause="workload-change",
+    about=(
+        "in files without fixed work: calls of several functions take longer, and those of most functions in "
+        "Python do not, so the CPU is as fast as before"
+    ),
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=(
+        *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
+        *("longer-loops", "slower-cpu"),
+    ),
+    conditions=(
+        no("machines.differ"),
+        no("machine.known"),
+        no("contention.known"),
+        yes("calls.same"),
+        less("pair.residue", "programs.threads"),
+        more("time.over-drift", "time.drift-or-own"),
+        more("cpu.part", "part.most"),
+        more("account.speed", "speed.part"),
+        less("machine.python", "machine.python"),
+        more("per-call.several", "loops.functions"),
+    ),
+    alternatives=(NO_QUEUE,),
+    confidence=0.6,
+    strength="time.log-slowdown",
+    evidence=("top-function", "per-call", "main-wait", "others", "wall"),
+    advice=("compare-inputs",),
+    subject="work.function",
+    numbers=("machine.python", "per-call.several"),
 )
 
 MORE_TO_DO = Rule(
