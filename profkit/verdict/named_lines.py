@@ -13,7 +13,10 @@ from profkit.verdict.types import Verdict
 LEAST_PART = 0.1
 #: Causes that lie in functions rather than around the program.
 _IN_FUNCTIONS = frozenset(
-    ("code-change", "workload-change", "blocked", "data-starvation", "interpreter-lock", "start-up", "faster")
+    (
+        *("code-change", "workload-change", "blocked", "data-starvation", "interpreter-lock", "start-up"),
+        *("thread-settings", "faster"),
+    )
 )
 
 #: Returns the lines of a function by its row.

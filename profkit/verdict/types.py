@@ -32,6 +32,7 @@ CAUSES = (
     "blocked",
     "interpreter-lock",
     "start-up",
+    "thread-settings",
     "faster",
     "inconclusive",
 )

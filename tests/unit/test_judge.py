@@ -13,6 +13,7 @@ import pytest
 
 from profkit.formats import load_side
 from profkit.model import Notice, Pause, Pool, Profile, Run, RunSet, Thread
+from profkit.report.wording.verdicts import comparison_block
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
@@ -25,6 +26,8 @@ BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(1
 #: The same without sources, and with a native function.
 BARE = [replace(r, source="") for r in BASE]
 NATIVE = [Row("~", 0, "<built-in method torch.conv2d>", 100, 0.32), *BARE[1:]]
+#: CPU seconds of the base.
+BUSY = 3.2
 #: The same, every function of which is called twice as often.
 TWICE = profile([replace(r, ncalls=2 * r.ncalls, tottime=2 * r.tottime) for r in BASE])
 
@@ -633,3 +636,34 @@ def test_a_run_alone_and_its_comparison_name_the_same() -> None:
     assert len(pairs) > 20
     assert any(diff(*pair).verdict.cause == "contention" for pair in pairs)
     assert contradictions(pairs) == []
+
+
+def pool_of(threads: int, cpus: int = 2, variable: str = "") -> Run:
+    """The base, whose work the threads of a pool divide among them."""
+    made = run(
+        scaled(1 / threads),
+        cpus=cpus,
+        busy=BUSY,
+        environment={"OMP_NUM_THREADS": variable} if variable else {},
+    )
+    main = made.processes[0]
+    team = tuple(Thread(Profile.empty(), tid=200 + i, run_s=BUSY / threads) for i in range(threads - 1))
+    pool = Pool("libgomp", threads=threads, variable=f"OMP_NUM_THREADS={threads}" if variable else "")
+    grown = replace(main, threads=(*main.threads, *team), pools=(pool,), cpu_s=BUSY)
+    return replace(made, processes=(grown,))
+
+
+def test_a_pool_with_fewer_threads_leaves_cpus_idle() -> None:
+    found = judged(pool_of(2), pool_of(1, variable="1"))
+    verdict = found.verdict
+    assert (verdict.cause, verdict.rule) == ("thread-settings", "narrower-pools")
+    assert "1 thread instead of 2" in comparison_block(found).summary
+    assert [e.reading for e in verdict.evidence if e.signal == "pools.threads"] == ["pool"]
+    (back,) = (a for a in verdict.advice if a.kind == "same-settings")
+    assert back.argv[:3] == ("env", "-u", "OMP_NUM_THREADS")
+    assert "It may use 0.50× as many CPUs" in comparison_block(judged(pool_of(2), pool_of(1, cpus=1))).summary
+    # The same pool and half of the CPUs busy: the work itself takes longer.
+    longer = replace(
+        pool_of(1), processes=(replace(pool_of(1).processes[0], pools=pool_of(2).processes[0].pools),)
+    )
+    assert judged(pool_of(2), longer).verdict.cause != "thread-settings"

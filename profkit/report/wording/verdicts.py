@@ -27,6 +27,7 @@ _HEADLINES = {
     "blocked": ("Blocked, not computing", "bad"),
     "interpreter-lock": ("Threads wait for the interpreter's lock (GIL)", "bad"),
     "start-up": ("Worker start-up", "bad"),
+    "thread-settings": ("Too few threads", "bad"),
     "faster": ("Faster", "good"),
     "inconclusive": ("Inconclusive", "unsure"),
 }
@@ -375,6 +376,16 @@ def _more_work(p: _Parts, found: str, so: str) -> str:
     )
 
 
+def _narrower_pools(p: _Parts) -> str:
+    threads, fewer = p.number("pools.threads") or 0.0, p.number("cpus.factor") or 1.0
+    bound = f" It may use {units.factor(fewer)} as many CPUs." if fewer < 1 else ""
+    return (
+        f"The pools of libraries have {units.counted(round(threads), 'thread')} instead of "
+        f"{p.count('pools.threads-before')}: the candidate keeps {p.factor('cores.factor')} as many CPUs busy, and "
+        f"needs no more CPU time.{bound}"
+    )
+
+
 def _on_gpu(p: _Parts) -> str:
     return (
         f"The candidate waited {units.seconds(p.number('gpu.waited'))} for the GPU, against "
@@ -406,6 +417,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "call-counts": _work,
     "other-function": _other_function,
+    "narrower-pools": _narrower_pools,
     "longer-loops": lambda p: (
         f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
         f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."

@@ -305,6 +305,7 @@ def _release_gil(case: Judged, lost: float) -> Found:
 #: By the name that rules use.
 PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "contention": _contention,
+    "more-cpus": _more_cpus,
     "raise-quota": _raise_quota,
     "not-the-code": _not_the_code,
     "capture-both": _run_sides("capture-side", lambda side, status: side.wait_fraction is None),

@@ -119,6 +119,40 @@ def _asked(case: Case) -> Found:
     )
 
 
+def _pool_widths(case: Case) -> Found:
+    """Return the threads of all pools, and what the candidate's one like the baseline's largest has."""
+    a, b = case.before, case.now
+    library = _largest_pool(a.inventory)[0]
+    pools = [
+        pool for process in b.inventory.processes for pool in process.pools or () if pool.library == library
+    ]
+    numbers = (
+        {"threads": pools[0].threads, "origin": pools[0].origin, "variable": pools[0].variable}
+        if pools
+        else {}
+    )
+    yield Evidence(
+        "pools.threads",
+        "count",
+        a.pool_threads,
+        b.pool_threads,
+        reading="pool" if pools else "",
+        subject=library,
+        numbers=numbers,
+    )
+
+
+def _cores_used(case: Case) -> Found:
+    a, b = case.before, case.now
+    yield Evidence(
+        "cores.used", "cores", a.own_cores, b.own_cores, whole=(a.available_cpus, b.available_cpus)
+    )
+
+
+def _cpu_time(case: Case) -> Found:
+    yield Evidence("cpu.time", "s", case.before.own_run_s, case.now.own_run_s)
+
+
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
     """Return library, threads, processes with that pool, the size's origin, and the variable."""
     working = [process for process in of.processes if not process.idle]
@@ -237,6 +271,9 @@ CPU_COMPETITION: Producers = {
     "main-wait-before": _main_wait_before,
     "demand": _demand,
     "asked": _asked,
+    "pool-widths": _pool_widths,
+    "cores-used": _cores_used,
+    "cpu-time": _cpu_time,
     "others": _others,
     "neighbours": _neighbours,
     "steal": _steal,

@@ -9,6 +9,11 @@ if TYPE_CHECKING:
     from profkit.verdict.readings import Case
 
 
+def factor(before: float | None, after: float | None) -> float | None:
+    """Return the candidate's value over the baseline's, if both are known and above 0."""
+    return after / before if before and after else None
+
+
 def growth(before: float | None, after: float | None) -> float | None:
     """Return the difference of the sides, ``None`` where one is unknown."""
     return None if before is None or after is None else after - before

@@ -14,6 +14,7 @@ from profkit.verdict.rules import (
     no_change,
     slower_machine,
     start_up,
+    thread_pools,
     undecided,
     workload_change,
 )
@@ -31,6 +32,7 @@ RULES: tuple[Rule, ...] = (
     start_up.WORKER_IMPORTS,
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
+    thread_pools.NARROWER,
     workload_change.LONGER_LOOPS,
     workload_change.MORE_RANGES,
     data_starvation.LOADING,

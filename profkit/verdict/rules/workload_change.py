@@ -156,7 +156,10 @@ MORE_PER_CALL = Rule(
     ),
     bucket="speed",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
+    unless=(
+        *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
+        "narrower-pools",
+    ),
     conditions=(
         *_MORE_OF_THE_SAME,
         no("command.differs"),
@@ -186,7 +189,7 @@ SOME_MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("longer-loops", "slower-cpu"),
+        *("longer-loops", "slower-cpu", "narrower-pools"),
     ),
     conditions=(
         no("machines.differ"),
@@ -220,7 +223,7 @@ MORE_TO_DO = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        "more-ranges",
+        *("more-ranges", "narrower-pools"),
     ),
     # A function that samples of the baseline missed may have changed.
     conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),

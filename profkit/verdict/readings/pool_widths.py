@@ -1,0 +1,37 @@
+"""How many threads the libraries' pools have, and how many CPUs they kept busy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from profkit.verdict.readings.known_values import factor
+from profkit.verdict.rule import Reading
+
+POOL_WIDTHS: Mapping[str, Reading] = {
+    "pools.threads": Reading(
+        "count", "threads of the largest pool of every working process", lambda c: c.now.pool_threads
+    ),
+    "pools.threads-before": Reading(
+        "count", "pools.threads of the baseline", lambda c: c.before.pool_threads
+    ),
+    "pools.factor": Reading(
+        "factor",
+        "pools.threads over the baseline's",
+        lambda c: factor(c.before.pool_threads, c.now.pool_threads),
+    ),
+    "cpus.factor": Reading(
+        "factor",
+        "CPUs available over the baseline's",
+        lambda c: factor(c.before.available_cpus, c.now.available_cpus),
+    ),
+    "cores.factor": Reading(
+        "factor",
+        "CPUs that the program kept busy, over the baseline's",
+        lambda c: factor(c.before.own_cores, c.now.own_cores),
+    ),
+    "cpu.factor": Reading(
+        "factor",
+        "CPU time of the whole program over the baseline's",
+        lambda c: factor(c.before.own_run_s, c.now.own_run_s),
+    ),
+}
