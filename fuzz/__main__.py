@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from fuzz import native
 from fuzz.target import TARGETS
 
 
@@ -15,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="fuzz targets, one after the other")
     run.add_argument(
-        "targets", nargs="*", help=f"{', '.join(TARGETS)}, or nvtx and tracer, which are in C; all"
+        "targets", nargs="*", help=f"{', '.join(TARGETS)}, or those in C: {', '.join(native.TARGETS)}; all"
     )
     run.add_argument("--seconds", type=int, default=60, help="for each target [60]")
     run.add_argument(

@@ -20,6 +20,7 @@ TARGETS = {
     "dumps": _PACKAGE / "formats" / "native" / "pstats",
     "nvtx": _PACKAGE / "capture" / "native" / "nvtx",
     "tracer": _PACKAGE / "capture" / "native" / "tracer",
+    "torn_stacks": _PACKAGE / "capture" / "native" / "tracer",
 }
 QUICK = 10_000
 
@@ -27,7 +28,7 @@ QUICK = 10_000
 def environment(name: str) -> dict[str, str]:
     """Return the variables that a target is run with."""
     # An interpreter never gives back all that it takes: the tracer's target counts references instead.
-    leaks = f"detect_leaks={int(name != 'tracer')}"
+    leaks = f"detect_leaks={int(name not in _BESIDE)}"
     return {
         "ASAN_OPTIONS": f"handle_abort=1:quarantine_size_mb=16:{leaks}",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -35,16 +36,18 @@ def environment(name: str) -> dict[str, str]:
     }
 
 
-#: Sources of the tracer that are part of its target, and those that bring it events from an interpreter.
-_INSIDE = ("booking.c", "kernel.c", "ranges.c")
-_LEFT_OUT = (
-    "collector.c",
-    "hook_monitoring.c",
-    "hook_none.c",
-    "hook_profile.c",
-    "module.c",
-    "warmup.c",
-)
+#: Sources of the tracer that targets with an interpreter are linked with; others are part of the target. The hooks bring
+#: events from the interpreter, and are in none.
+_BESIDE = {
+    "tracer": tuple(
+        sorted(
+            {path.name for path in TARGETS["tracer"].glob("*.c")}
+            - {"booking.c", "kernel.c", "ranges.c"}
+            - {"collector.c", "hook_monitoring.c", "hook_none.c", "hook_profile.c", "module.c", "warmup.c"}
+        )
+    ),
+    "torn_stacks": ("freed.c",),
+}
 
 _FLAGS = ("-std=c11", "-g", "-O2", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all", "-Wall", "-Wextra")
 
@@ -89,9 +92,8 @@ def build(name: str, program: Path, *compiler_: str) -> None:
         str(FOLDER / f"{name}.c"),
         f"-o{program}",
     ]
-    if name == "tracer":
-        beside = (path for path in TARGETS[name].glob("*.c") if path.name not in _INSIDE + _LEFT_OUT)
-        words += sorted(map(str, beside))
+    if name in _BESIDE:
+        words += [str(TARGETS[name] / source) for source in _BESIDE[name]]
         places = sysconfig.get_paths()
         library = sysconfig.get_config_var("LIBDIR")
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
