@@ -36,8 +36,8 @@ def environment(name: str) -> dict[str, str]:
     }
 
 
-#: Sources of the tracer that targets with an interpreter are linked with; others are part of the target. The hooks bring
-#: events from the interpreter, and are in none.
+#: Sources of the tracer that targets with an interpreter are linked with; others are part of the target. No target has
+#: the hooks, which bring events from the interpreter.
 _BESIDE = {
     "tracer": tuple(
         sorted(
