@@ -36,7 +36,7 @@ def environment(name: str) -> dict[str, str]:
     }
 
 
-#: Sources of the tracer that targets with an interpreter are linked with; others are part of the target. No target has
+#: Sources of the tracer that targets with an interpreter are linked with; others are part of the target. None has
 #: the hooks, which bring events from the interpreter.
 _BESIDE = {
     "tracer": tuple(

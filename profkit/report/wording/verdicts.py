@@ -210,14 +210,18 @@ def _queue(p: _Parts) -> str:
         "rank": ("one rank", "rank.wait"),
         "helpers": ("the workers and threads that its main thread waits for", "helpers.wait"),
     }[str(who)]
-    now, before = p.number(of) or 0.0, p.number(f"{of}-before") or 0.0
-    # A baseline with fewer workers may queue for as large a part of a shorter time: evidence has the seconds.
-    against = "" if p.alone or before >= now else f", against {units.share(before)} in the baseline"
+    against = "" if p.alone else _against(p, of)
     tail = ", and the other ranks wait for it" if who == "rank" and not p.alone else ""
     return (
         f"The {side} was starved of CPU {_by_whom(p)}: {name} queued for a CPU for {p.share(of)} of the "
         f"active time{against}{tail}."
     )
+
+
+def _against(p: _Parts, of: str) -> str:
+    before = p.number(f"{of}-before") or 0.0
+    # A baseline with fewer workers may queue for as large a part of a shorter time: evidence has the seconds.
+    return f", against {units.share(before)} in the baseline" if before < (p.number(of) or 0.0) else ""
 
 
 def _code(p: _Parts) -> str:
