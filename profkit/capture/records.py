@@ -20,6 +20,7 @@ from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
 from profkit.model import ProfileError, Series
 from profkit.model.arrays import Ints
+from profkit.model.bounds import LAST_NS
 
 #: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
 _MOST_BYTES = 2**30
@@ -96,7 +97,7 @@ def _sample_rows(name: str, value: Any) -> Ints:
     if not isinstance(value, bytes) or len(value) % 24:
         raise MemberError(f"{name} holds no rows of three numbers")
     rows = np.frombuffer(value, np.int64).reshape(-1, 3)
-    if (rows < 0).any():
+    if ((rows < 0) | (rows > LAST_NS)).any():
         raise MemberError(f"{name} holds a time that cannot be")
     return rows
 
