@@ -14,7 +14,7 @@ from profkit.capture import mapped_layout as layout
 from profkit.capture.agent import record_file
 from profkit.capture.mapped_estimates import Bursts
 from profkit.capture.mapped_names import FileFunctions
-from profkit.capture.record_types import Codes, Rows
+from profkit.capture.thread_tables import Codes, Rows
 from profkit.formats.codec import MemberError
 from profkit.model.arrays import Ints
 from profkit.model.bounds import EXACT

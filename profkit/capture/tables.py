@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.rank_calls import mpi_call, with_mpi_calls
-from profkit.capture.record_types import RANK_CALLS, Codes, Record, Rows, ThreadTable
+from profkit.capture.record_types import Record
 from profkit.capture.source_cache import Sources
+from profkit.capture.thread_tables import RANK_CALLS, Codes, Rows, ThreadTable
 from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, RangeCalls, Slice, Thread
 from profkit.model.arrays import Floats, Index, Ints
 from profkit.model.estimates import known_calls, stated, summed_estimates

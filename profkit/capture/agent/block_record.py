@@ -10,7 +10,7 @@ import os
 import sys
 from time import perf_counter
 
-from . import native, process_facts, record_file, settings
+from . import event_costs, native, process_facts, record_file, settings
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
 from .tracer import PER_THREAD, Tracer
@@ -67,7 +67,7 @@ class Recording:
         self._module = _module(tracers)
         if not _prepared:
             _prepared.append(True)
-            native.take_out_costs(self._module)
+            event_costs.take_out_costs(self._module)
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=_after_fork_in_child)
         self._tracer = Tracer()

@@ -17,7 +17,7 @@ import sys
 from time import perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import later, native, own_function, process_facts, record_file, settings, windows
+from . import event_costs, later, native, own_function, process_facts, record_file, settings, windows
 from .import_hook import after_import
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
 from .tier_changes import Tiers, at_next_instruction
@@ -149,7 +149,7 @@ class Session:
             "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
         )
         if not forked:
-            native.take_out_costs(self._native, self._spool)
+            event_costs.take_out_costs(self._native, self._spool)
         self._reserve.open(self._path)
         path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
         self._mapped = native.map_tables(self._native, path, descriptor)
