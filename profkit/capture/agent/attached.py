@@ -163,7 +163,6 @@ class _Attached:
         subtract(record, self._before)
         record["worker"] = record["worker"] or self._worker
         record["mapped"] = True
-        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         # Without `_ctypes`, which a reading would load, and so keep a file open, there are no sizes.
         asks_pools = state != "exited" and "_ctypes" in sys.modules
         record["pools"] = Pools().read(True) if asks_pools else None

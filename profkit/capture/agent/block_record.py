@@ -113,7 +113,6 @@ class Recording:
         subtract(record, self._begin)
         record["pools"] = Pools().read(True)
         record["mapped"] = self._mapped
-        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["notes"] = {"displaced": True} if displaced else {}
         if self._module is None:
             record["notes"]["no_tracer"] = True

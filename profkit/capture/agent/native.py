@@ -22,7 +22,7 @@ _CALLS = os.path.join("profkit", "api", "windows.py")
 #: The thread's own ident, also after gevent or eventlet has patched the module.
 _get_ident = _thread.get_ident
 
-#: The original, which shows our collectors; the target gets a wrapper, see `own_function`.
+#: The original, which shows our collectors; the target gets a wrapper, see `own_profilers`.
 _getprofile = sys.getprofile
 
 #: Up to this many threads, ended ones are not looked for.
@@ -289,20 +289,6 @@ def threads_to_trace(main: int) -> Dict[int, int]:
         if native and ident not in found and native not in found.values():
             found[ident] = native
     return found
-
-
-def thread_names() -> Dict[int, str]:
-    """Return the names that `threading` has for threads, also for ended ones that the target still holds."""
-    module = sys.modules.get("threading")
-    try:
-        known = list(module._dangling) if module is not None else []
-    except Exception:
-        return {}  # the set changed during the copy, or this Python lacks it
-    # Greenlets that stand for threads have the id of the thread that runs them, mostly the main one's (the
-    # pid).
-    main = os.getpid(), getattr(module, "_main_thread", None)
-    named = [(getattr(t, "native_id", None), t) for t in known]
-    return {tid: str(t.name) for tid, t in named if tid and (tid != main[0] or t is main[1])}
 
 
 class _Traced:

@@ -84,9 +84,6 @@ COSTLY_FORKS_SUFFIX = "-forked" + COSTLY_STARTS_SUFFIX
 #: Default seconds between two snapshots of a process.
 USUAL_INTERVAL = 1.5
 
-#: Thresholds of the garbage collector at which it does not run.
-NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
-
 #: Share of a CPU that snapshots may take.
 SNAPSHOT_SHARE = 0.01
 
