@@ -126,7 +126,7 @@ class Recording:
             import threading
 
             threading.setprofile(self._hook)
-        self._tracer.leave()
+        self._tracer.close()
         if self._mapped and self in _active:
             self._module.let_go(True)
 

@@ -100,8 +100,7 @@ class ThreadTracer(Tracer):
         self._foreign = foreign
         self._main: Optional[_Traced] = None
         self._living: Dict[int, _Traced] = {}
-        self._left = False
-        self._between = False  # between windows: no thread is traced
+        self._between = False  # between windows, and at the end: no thread is traced
         self._hook: Any = None
         self._hooked = False  # `threading` has the hook, or had it until the target set another
         self._look_for_ended = 2 * _FEW_THREADS
@@ -114,7 +113,7 @@ class ThreadTracer(Tracer):
         self._main = self._trace_this_thread()
 
     def threading_is_there(self, threading: Any, again: bool = False) -> None:
-        if self._hook is None or self._between or self._left or (self._hooked and not again):
+        if self._hook is None or self._between or (self._hooked and not again):
             return
         if hasattr(threading, "setprofile") and (again or threading._profile_hook is None):
             self._hooked = True
@@ -122,7 +121,7 @@ class ThreadTracer(Tracer):
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
         """Put a collector into this function's place, at the first profile event of a new thread."""
-        if self._left or self._between:
+        if self._between:
             sys.setprofile(None)
             return
         self._trace_this_thread()
@@ -202,13 +201,6 @@ class ThreadTracer(Tracer):
             self.pause()
         except RuntimeError:
             pass  # in a forked child: the collector belongs to a thread of the parent
-
-    def leave(self) -> None:
-        self._left = True
-        for traced in list(self._living.values()):
-            if traced.running:
-                traced.running = False
-                traced.collector.suspend()
 
 
 class ProcessTracer(Tracer):
