@@ -288,15 +288,11 @@ def _roots(record: Record) -> Roots:
         name = os.path.basename(entry.rstrip("/"))
         if name in ("site-packages", "dist-packages"):
             site.append(entry)
-        elif not _is_within(entry, record.stdlib):
+        elif not f"{entry}/".startswith(record.stdlib.rstrip("/") + "/"):
             project.append(entry)
     if record.cwd:
         project.append(record.cwd)
     return Roots((record.stdlib,), tuple(dict.fromkeys(site)), tuple(dict.fromkeys(project)))
-
-
-def _is_within(path: str, directory: str) -> bool:
-    return path == directory or path.startswith(directory.rstrip("/") + "/")
 
 
 def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int | None) -> list[Process]:

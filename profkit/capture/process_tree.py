@@ -85,7 +85,8 @@ class ProcessTree:
             self._next_details = now + max(DETAIL_INTERVAL, self._details_s / DETAIL_SHARE)
         while self._rows > MOST_ROWS:
             before = self._rows
-            self._thin()
+            self.thinned += 1
+            self._rows = sum(thread.thin() for process in self._all() for thread in process.every_thread())
             if self._rows > before // 2 + before // 4:  # many threads with a few rows each: nothing to halve
                 break
 
@@ -332,10 +333,6 @@ class ProcessTree:
     def _drop(self, threads: list[WatchedThread]) -> None:
         self._followed -= len(threads)
         self._rows -= sum(len(thread.rows) // 3 for thread in threads)
-
-    def _thin(self) -> None:
-        self.thinned += 1
-        self._rows = sum(thread.thin() for process in self._all() for thread in process.every_thread())
 
     def _all(self) -> Iterable[WatchedProcess]:
         yield from self._gone

@@ -21,7 +21,7 @@ from profkit.model import ProfileError, Series
 from profkit.model.arrays import Ints
 
 #: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
-_MOST_BYTES = 2**30
+MOST_BYTES = 2**30
 _MOST_LAUNCH_BYTES = 2**24
 
 #: Most rows of a list, and processes (the sampler follows half as many): each becomes kilobytes in a run.
@@ -160,11 +160,6 @@ _SAMPLED = Codec(
 _LAUNCH = Codec(Launch)
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a record's file; raise `OSError`, or `ValueError` if it is too large."""
-    return read_regular(path, _MOST_BYTES)
-
-
 def decode_record(data: bytes) -> Record:
     """Return the record in a file's bytes; raise `ValueError` if damaged or of another version."""
     given = _body(data, record_file.MAGIC, settings.RECORD_FORMAT)
@@ -179,7 +174,7 @@ def decode_record(data: bytes) -> Record:
 
 def read_samples(path: Path) -> Sampled:
     """Return the sampler's file; raise `OSError`, or `ValueError` if damaged or of another version."""
-    return decode_samples(read_regular(path, _MOST_BYTES))
+    return decode_samples(read_regular(path, MOST_BYTES))
 
 
 def decode_samples(data: bytes) -> Sampled:

@@ -16,6 +16,7 @@ from profkit.capture.mapped_tables import MappedTables, ThreadEnd, read_tables
 from profkit.capture.proc_files import is_alive
 from profkit.capture.record_types import ProcessKey, Record, SeenProcess
 from profkit.capture.spool import files, kept_files
+from profkit.formats.regular_file import read_regular
 from profkit.model import Effect, Notice, Tier
 
 
@@ -38,7 +39,9 @@ class SpoolRecords:
             with contextlib.suppress(OSError):  # replaced by the next snapshot meanwhile
                 about = path.stat()
                 state: tuple[int, ...] = about.st_ino, about.st_size, about.st_mtime_ns
-                found[path.stem] = self._decoded(path.name, state, partial(records.read_bytes, path))
+                found[path.stem] = self._decoded(
+                    path.name, state, partial(read_regular, path, records.MOST_BYTES)
+                )
         for path in kept_files(self._spool):
             self._tables[path.stem] = path
             before = found.get(path.stem)
@@ -115,7 +118,7 @@ def _kept(path: Path, *, last: bool) -> Iterator[Record]:
         with path.open("rb") as file:
             of_tracer = file.read(len(mapped_layout.MAGIC)) == mapped_layout.MAGIC
         if not of_tracer:
-            found = [records.read_bytes(path)]
+            found = [read_regular(path, records.MOST_BYTES)]
         else:
             found = [] if last else [*read_tables(path, growing=True).records()]
     except (OSError, ValueError):

@@ -172,14 +172,13 @@ class Session:
         """Have the tracer's thread follow the windows; forks end it."""
         if self._tiers is None or self._over or not (self._begun and self._windowed):
             return
-        if not self._tiers.follow(self._heard, self._after_fork_in_parent):
+        if not self._tiers.follow(
+            lambda: without_collections(self._follow_windows), self._after_fork_in_parent
+        ):
             self._notes["windows_missed"] = True
 
-    def _heard(self) -> float:
-        """Follow the windows; return the seconds until the clock changes them."""
-        return without_collections(self._follow_windows)
-
     def _follow_windows(self) -> float:
+        """Follow the windows; return the seconds until the clock changes them."""
         self._windows.heard()
         self._follow()
         return self._windows.until()
