@@ -9,7 +9,6 @@ also replaces our collector. So a wrapper sets it only on return. Other calls th
 
 from __future__ import annotations
 
-import _lsprof
 import sys
 from _functools import partial  # type: ignore[import-not-found]
 from _thread import get_ident
@@ -47,9 +46,9 @@ class OwnProfilers:
         #: When they were on, for the process's record.
         self.notes: Dict[str, Any] = {}
 
-    def make_way(self, collector: Any) -> None:
-        """Replace the built-in profiler and the functions of `sys`; `collector` is the type of the tracer's."""
-        self._replace_profiler()
+    def make_way(self, lsprof: Any, collector: Any) -> None:
+        """Replace the profiler of `lsprof` and the functions of `sys`; `collector` is the type of the tracer's."""
+        lsprof.Profiler = self._profiler()
         self._wrap_setprofile((Collector, collector))
         if PER_THREAD:
             _hide_collector(collector)
@@ -76,7 +75,8 @@ class OwnProfilers:
             self.notes["own_profiler"][-1][1] = perf_counter()
         self._resume()
 
-    def _replace_profiler(self) -> None:
+    def _profiler(self) -> Any:
+        """Return the built-in profiler, which tells us when it is on."""
         profilers = self
 
         class Profiler(Collector):  # type: ignore[misc]
@@ -126,7 +126,7 @@ class OwnProfilers:
         ]
         Profiler.__module__ = "_lsprof"
         Profiler.__qualname__ = "Profiler"
-        _lsprof.Profiler = Profiler  # type: ignore[misc]
+        return Profiler
 
     def _wrap_setprofile(self, collectors: Tuple[Any, ...]) -> None:
         original, current = sys.setprofile, sys.getprofile

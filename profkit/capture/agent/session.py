@@ -7,6 +7,7 @@ multiprocessing's children call) and of the exec functions see the end.
 
 from __future__ import annotations
 
+import _lsprof
 import _thread
 import atexit
 import gc
@@ -85,7 +86,7 @@ class Session:
             if self._native is not None:
                 if PER_THREAD and self._profiled:
                     after_import({"threading": lambda module: self._tracer.threading_is_there(module)})
-                self._own_profilers.make_way(self._native.Collector)
+                self._own_profilers.make_way(_lsprof, self._native.Collector)
                 sys._profkit = windows.Control(self._windows)  # type: ignore[attr-defined]
             if self._windowed and self._windows.possible:
                 self._windows.begin()
