@@ -1,9 +1,8 @@
 """The core types: profile, function key, process, run, notice. Imports only numpy."""
 
 from profkit.model.columns import ProfileError
-from profkit.model.hardware import Host, Machine, Yardstick
+from profkit.model.hardware import Host, Machine, Neighbour, Neighbours, Yardstick
 from profkit.model.keys import BUILTIN, GENERATED, PROJECT, ROOTS, SITE, STDLIB, FunctionKey, Roots
-from profkit.model.neighbours import Neighbour, Neighbours
 from profkit.model.notices import Notice
 from profkit.model.paths import Paths
 from profkit.model.pauses import Pause
