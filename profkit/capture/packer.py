@@ -45,6 +45,18 @@ from profkit.model import (
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
+#: Facts of a process as its record has them.
+_AS_RECORDED = (
+    *(
+        "cpu_s",
+        "voluntary_switches",
+        "involuntary_switches",
+        "peak_memory_bytes",
+        "page_faults",
+        "read_bytes",
+    ),
+    *("environment", "tiers", "effect"),
+)
 
 
 def pack_spool(
@@ -260,22 +272,14 @@ def _process(
         exit=end.state,
         python=record.version,
         wall_s=record.wall_s + (end.lost_s or 0.0),  # to its end, like its CPU time
-        cpu_s=record.cpu_s,
         run_queue_wait_s=sum(task.wait_ns for task in record.tasks) / 1e9 if record.tasks else None,
-        voluntary_switches=record.voluntary_switches,
-        involuntary_switches=record.involuntary_switches,
-        peak_memory_bytes=record.peak_memory_bytes,
-        page_faults=record.page_faults,
-        read_bytes=record.read_bytes,
         threads=tuple(threads),
         roots=_roots(record),
         host=host,
-        environment=record.environment,
         notes=record_notices.of_process(record),
         profiled=not record.notes.not_traced,
         pools=pools_of(record, host, cores if here else None),
-        tiers=record.tiers,
-        effect=record.effect,
+        **{name: getattr(record, name) for name in _AS_RECORDED},
     )
 
 
