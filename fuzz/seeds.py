@@ -31,7 +31,7 @@ from fuzz.mutate import TEXTS, packed, unpacked
 from fuzz.target import SEEDS
 from profkit.capture import mapped_layout
 from profkit.capture.mapped_tables import MappedTables
-from profkit.capture.record_types import RANK_CALLS
+from profkit.capture.thread_tables import RANK_CALLS
 from profkit.formats import load_run, write_run
 from profkit.formats.baselines import Store
 from profkit.model import Paths, Profile, RangeCalls, Ranges, Run, Thread

@@ -225,9 +225,10 @@ def replay(name: str, files: Sequence[str]) -> int:
 _WRITERS = ("__init__", "atomic", "chrome", "chrome_counters", "pstats_write", "speedscope", "timeline")
 #: What reads what agents, tracers and samplers leave in a spool.
 _SPOOL_READERS = (
-    *("captured_windows", "counters", "endings", "left_behind", "machines", "mapped_estimates"),
-    *("mapped_file", "mapped_layout", "mapped_names", "mapped_tables", "mapped_thread", "nvtx"),
-    *("packer", "pool_records", "rank_calls", "record_notices", "record_types", "records", "tables"),
+    *("captured_windows", "counters", "endings", "machines", "mapped_estimates"),
+    *("mapped_file", "mapped_layout", "mapped_names", "mapped_tables", "nvtx"),
+    *("packer", "pool_records", "rank_calls", "record_notices", "record_types", "records"),
+    *("spool_records", "tables", "thread_tables"),
 )
 #: Part of the lines of the readers that the inputs are to reach.
 _LEAST = 0.9

@@ -14,7 +14,8 @@ import numpy as np
 
 from profkit.capture import native, records
 from profkit.capture.agent import process_facts, record_file, settings
-from profkit.capture.record_types import TABLES, Codes, Launch, Record, Sampled, ThreadTable, rows
+from profkit.capture.record_types import Launch, Record, Sampled
+from profkit.capture.thread_tables import TABLES, Codes, ThreadTable, rows
 from tests.requirements import require
 
 SECOND = 10**9

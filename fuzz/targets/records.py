@@ -9,8 +9,8 @@ from fuzz.oracles import check_text
 from fuzz.scratch import emptied
 from fuzz.target import Target
 from profkit.capture.agent import record_file
-from profkit.capture.left_behind import left_behind
 from profkit.capture.records import decode_launch, decode_record, decode_samples
+from profkit.capture.spool import left_behind
 from profkit.formats.codec import MemberError
 from profkit.formats.plain_data import PlainDataError, read_plain
 from profkit.model import ProfileError

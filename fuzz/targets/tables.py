@@ -12,10 +12,9 @@ from fuzz.scratch import folder
 from fuzz.target import Target, Wrong
 from profkit.capture.mapped_layout import MAGIC
 from profkit.capture.mapped_names import GrowingNames
-from profkit.capture.mapped_tables import MappedTables
-from profkit.capture.mapped_thread import ThreadEnd
-from profkit.capture.record_types import ThreadTable
+from profkit.capture.mapped_tables import MappedTables, ThreadEnd
 from profkit.capture.tables import paths_of
+from profkit.capture.thread_tables import ThreadTable
 from profkit.formats.codec import MemberError
 from profkit.report.text import clean
 

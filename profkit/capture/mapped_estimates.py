@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture import mapped_layout as layout
-from profkit.capture.record_types import Rows
-from profkit.capture.record_types import rows as rows_of
+from profkit.capture.thread_tables import Rows
+from profkit.capture.thread_tables import rows as rows_of
 from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.bounds import EXACT
 from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL

@@ -14,7 +14,7 @@ from profkit.capture import mapped_layout as layout
 from profkit.capture.agent import record_file
 from profkit.capture.mapped_estimates import Bursts
 from profkit.capture.mapped_names import FileFunctions
-from profkit.capture.record_types import Codes, Rows
+from profkit.capture.thread_tables import Codes, Rows
 from profkit.formats.codec import MemberError
 from profkit.model.arrays import Ints
 from profkit.model.bounds import EXACT
@@ -55,7 +55,11 @@ class MappedFile:
         header = layout.read_header(data)
         self._table_bytes = header.table_bytes
         self.call = layout.structure(layout.CALL, header.call_bytes)
-        self._types = layout.entry_types(header)
+        sizes = {kind: getattr(header, f"{name}_bytes") for kind, name in layout.STRUCTURES.items()}
+        self._types = {
+            kind: layout.structure(fields, (sizes.get(kind, layout.STRIDE) + 15) // 16 * 16)
+            for kind, fields in layout.ENTRIES.items()
+        }
         #: By kind: size in units of 16 bytes; an unknown kind leads beyond the file.
         self._steps = [layout.MOST_BYTES] * 256
         for kind, entry in self._types.items():

@@ -89,9 +89,9 @@ COUNT_COLUMNS = frozenset(
     ("exact", "seen", "samples", "recursive", "cut", "calls", "count", "counted", "counted_recursive")
 )
 SCATTER_COLUMNS = frozenset(("seen_squares", "squares"))
-#: By kind of entry: the structure whose size the header has. Others have `_STRIDE` bytes.
-_STRUCTURES = {FUNCTION: "function", EDGE: "edge", CONTEXT: "context", ROW: "edge", PATH: "path"}
-_STRIDE = 48
+#: By kind of entry: the structure whose size the header has. Others have `STRIDE` bytes.
+STRUCTURES = {FUNCTION: "function", EDGE: "edge", CONTEXT: "context", ROW: "edge", PATH: "path"}
+STRIDE = 48
 #: Least bytes of structures; the tracer's hold more than is read.
 _LEAST = {"table": TABLE.itemsize, "call": 48, "function": 96, "edge": 144, "context": 32, "path": 48}
 _MOST_STRUCTURE = 4096
@@ -138,15 +138,6 @@ def read_header(data: bytes) -> SimpleNamespace:
     ):
         raise MemberError("damaged: it has structures of impossible sizes")
     return header
-
-
-def entry_types(header: SimpleNamespace) -> dict[int, np.dtype[Any]]:
-    """Return the structure of each kind of entry."""
-    sizes = {kind: getattr(header, f"{name}_bytes") for kind, name in _STRUCTURES.items()}
-    return {
-        kind: structure(fields, (sizes.get(kind, _STRIDE) + 15) // 16 * 16)
-        for kind, fields in ENTRIES.items()
-    }
 
 
 def blocks(read: ReadBytes, size: int, extents: list[tuple[int, int, int]]) -> Iterator[Block]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from profkit.capture import mapped_layout as layout
-from profkit.capture.record_types import Codes
+from profkit.capture.thread_tables import Codes
 from profkit.formats.codec import MemberError
 from profkit.formats.regular_file import open_regular
 from profkit.model.arrays import Bools

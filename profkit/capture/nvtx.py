@@ -1,68 +1,32 @@
-"""NVTX in a capture: put the collector into the target's environment, and its files into the run."""
+"""The files of the NVTX collector, put into the processes of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from profkit.capture.agent.settings import INJECTION_VARIABLE, TORCH_NVTX_VARIABLE
+from profkit.capture.agent.settings import INJECTION_VARIABLE
 from profkit.capture.native import nvtx_library
-from profkit.errors import FormatError, UsageError
-
-if TYPE_CHECKING:  # numpy, which starting a target does not need
-    from profkit.capture.record_types import Record
-    from profkit.formats.nvtx_log import NvtxLog
-    from profkit.model import Notice, Process, Thread
+from profkit.capture.record_types import Record
+from profkit.capture.tables import name_ranges
+from profkit.errors import FormatError
+from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
+from profkit.model import Notice, Process, Profile, Thread
 
 #: Seconds by which a file may seem older than its process: the time of day may be set in between.
 _CLOCK_SLACK = 0.01
-
-
-def inject(environment: MutableMapping[str, str], *, torch_shim: bool = False) -> list[dict[str, str]]:
-    """Make NVTX in the target load the collector unless another tool is set; return notices as JSON.
-
-    With `torch_shim`, also ``torch.cuda.nvtx`` of PyTorch without CUDA; raise `UsageError` without a
-    collector.
-    """
-    warnings = []
-    library = nvtx_library()
-    taken = environment.get(INJECTION_VARIABLE, "")
-    if taken and taken != str(library):
-        # NVTX loads one tool only, and the user chose this one.
-        warnings.append({"code": "nvtx-other-tool", "subject": taken})
-    elif library is not None:
-        environment[INJECTION_VARIABLE] = str(library)
-    else:
-        warnings.append({"code": "nvtx-missing", "subject": ""})
-    environment.pop(TORCH_NVTX_VARIABLE, None)
-    if torch_shim:
-        if library is None:
-            raise UsageError(
-                "torch.cuda.nvtx cannot be recorded: profkit's NVTX collector was not built here; install a C "
-                "compiler on Linux, then profkit again"
-            )
-        environment[TORCH_NVTX_VARIABLE] = str(library)
-    if environment.get("NVTX_DISABLE"):
-        # The nvtx package tests whether it is set, not its value.
-        warnings.append({"code": "nvtx-disabled", "subject": environment["NVTX_DISABLE"]})
-    return warnings
 
 
 def attach(
     spool: Path, records: Sequence[Record], processes: Sequence[Process]
 ) -> tuple[list[Process], dict[int, Mapping[int, str]], list[Notice]]:
     """Return `processes`, in the order of `records`, with ranges, thread names by index, and notices."""
-    from profkit.model import Notice
-
     found = [_without_injection(process) for process in processes]
     names: dict[int, Mapping[int, str]] = {}
     logs: dict[int, NvtxLog] = {}
     warnings: list[Notice] = []
     for path in sorted(spool.glob("*.nvtx")):
-        from profkit.formats.nvtx_log import read_nvtx_log
-
         try:
             log = read_nvtx_log(path)
             host, _, started = _parts(path)
@@ -122,7 +86,6 @@ def _owner(
 
 def _with_functions(process: Process, log: NvtxLog | None) -> Process:
     """Name the ranges that the tracer numbered; without the collector's file they are omitted."""
-    from profkit.capture.tables import name_ranges
 
     def named(thread: Thread) -> Thread:
         calls = thread.range_calls
@@ -135,8 +98,6 @@ def _with_functions(process: Process, log: NvtxLog | None) -> Process:
 
 def _unprofiled(log: NvtxLog, role: str) -> Process:
     """Return a process without a record, with its named threads."""
-    from profkit.model import Process, Profile, Thread
-
     return Process(
         pid=log.pid,
         parent=log.parent,
@@ -156,8 +117,6 @@ def _without_injection(process: Process) -> Process:
 
 
 def _losses(log: NvtxLog) -> list[Notice]:
-    from profkit.model import Notice
-
     found = []
     if log.ranges.lost:
         found.append(Notice("nvtx-events-lost", "", {"events": log.ranges.lost}))

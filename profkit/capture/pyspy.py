@@ -49,10 +49,6 @@ def sampler_command() -> str | None:
     return shutil.which("py-spy", path=str(Path(sys.executable).parent)) or shutil.which("py-spy")
 
 
-def _estimated_s(pid: int) -> float:
-    return _PROCESS_S + _THREAD_S * len(_tasks(pid))
-
-
 def _rate(cost_s: float) -> int:
     """Return how many readings of this cost can be made a second."""
     return min(_MOST_HZ, max(_LEAST_HZ, int(SHARE / max(cost_s, 1e-9))))
@@ -151,7 +147,7 @@ class Sampling:
 
     def _reading_s(self, pid: int) -> float:
         ended = self._ended.get(pid)
-        return ended[-1].reading_s() if ended else _estimated_s(pid)
+        return ended[-1].reading_s() if ended else _PROCESS_S + _THREAD_S * len(_tasks(pid))
 
     def _is_worth(self, pid: int) -> bool:
         ended = self._ended.get(pid, ())

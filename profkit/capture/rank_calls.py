@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.model import Edges, Paths, Profile, RangeCalls, Thread
-from profkit.model.arrays import Floats
+from profkit.model.arrays import Floats, Ints
 from profkit.model.estimates import NORMAL, estimates_of
 
 #: Methods by the tracer's numbers; the first is of tracers that did not tell them apart.
@@ -44,107 +44,80 @@ def with_mpi_calls(
     """
     n = len(thread.profile)
     tottime = np.where(looked > 0, looked, thread.profile.tottime)
-    parts = {
-        method: np.divide(seconds, tottime, out=np.zeros(n), where=tottime > 0)
-        for method, (seconds, _) in seen.items()
-    }
-    whole = np.zeros(n) + sum(parts.values())
-    scale = np.where(whole >= WRAPS, 1.0 / np.maximum(whole, WRAPS), 1.0)
-    taken = np.zeros(n)
-    for method, part in parts.items():
-        own = part * scale
-        # As a share of what the methods before it left.
-        left = np.divide(own, 1.0 - taken, out=np.zeros(n), where=1.0 - taken > 1e-9)
-        taken += own
-        left = np.append(np.minimum(left, 1.0), np.zeros(len(thread.profile) - n))
-        thread = _with_call(thread, left, seen[method][1], (*texts[method], strings))
-    return thread
-
-
-def _with_call(thread: Thread, part: Floats, looks: int, texts: tuple[int, int, tuple[str, ...]]) -> Thread:
-    profile, new = thread.profile, len(thread.profile)
-    callers = np.flatnonzero(part)
-    if not len(callers):
+    parts = np.array([seconds for seconds, _ in seen.values()])
+    parts = np.divide(parts, tottime, out=np.zeros(parts.shape), where=tottime > 0)
+    whole = parts.sum(axis=0)
+    parts *= np.where(whole >= WRAPS, 1.0 / np.maximum(whole, WRAPS), 1.0)
+    called = parts.any(axis=1)
+    methods = [method for method, is_called in zip(seen, called.tolist(), strict=True) if is_called]
+    if not methods:
         return thread
-    return replace(
-        thread,
-        profile=_profile(profile, part, callers, looks, texts).validate(),
-        paths=None if thread.paths is None else _paths(thread.paths, part, new).validate(new + 1),
-        range_calls=None
-        if thread.range_calls is None
-        else _ranges(thread.range_calls, part, new).validate(new + 1),
-    )
-
-
-def _moved(values: Floats, part: Floats) -> Floats:
-    """Return self times with the new function's `part` moved to the last row."""
-    taken = values * part
-    return np.append(values - taken, taken.sum())
+    parts, new = parts[called], n + len(methods)
+    looks = np.array([seen[method][1] for method in methods])
+    file, name = np.array([texts[method] for method in methods]).T
+    paths, ranges = thread.paths, thread.range_calls
+    if paths is not None:
+        callers, columns = _inside_callers(paths, parts)
+        parent = np.append(paths.parent, callers).astype(np.int32)
+        paths = replace(paths, parent=parent, **columns).validate(new)
+    if ranges is not None:
+        callers, columns = _inside_callers(ranges, parts)
+        context = np.append(ranges.context, ranges.context[callers]).astype(np.int32)
+        ranges = replace(ranges, context=context, **columns).validate(new)
+    profile = _profile(thread.profile, parts, looks, {"file": file, "name": name}, strings)
+    return replace(thread, profile=profile.validate(), paths=paths, range_calls=ranges)
 
 
 def _profile(
     profile: Profile,
-    part: Floats,
-    callers: npt.NDArray[np.intp],
-    looks: int,
-    texts: tuple[int, int, tuple[str, ...]],
+    parts: Floats,
+    looks: Ints,
+    texts: Mapping[str, npt.NDArray[Any]],
+    strings: tuple[str, ...],
 ) -> Profile:
-    file, name, strings = texts
-    taken = profile.tottime[callers] * part[callers]
+    """Return a profile with a row for each method, which gets its `parts` of the callers' self times."""
+    method, callers = np.nonzero(parts)
+    taken = profile.tottime * parts
     edges = profile.edges or Edges.empty()
-    none = np.zeros(len(callers), np.int64)
-    error = NORMAL * float(taken.sum()) / max(looks, 1) ** 0.5
-    new: dict[str, float] = {"file": file, "name": name}
-    new |= {"calls_low": np.nan, "calls_high": np.nan, "samples": looks, "tottime_error": error}
+    none, unknown = np.zeros(len(callers), np.int64), np.full(len(looks), np.nan)
+    error = NORMAL * taken.sum(axis=1) / np.sqrt(np.maximum(looks, 1))
+    new = {**texts, "calls_low": unknown, "calls_high": unknown, "samples": looks, "tottime_error": error}
     known: Mapping[str, Any] = estimates_of(profile)
     before = replace(profile, **known).columns(np.ones(len(profile), np.bool_))
     columns: dict[str, Any] = {
-        column: np.append(values, new.get(column, 0)).astype(values.dtype)
+        column: np.append(values, new.get(column, np.zeros(len(looks)))).astype(values.dtype)
         for column, values in before.items()
         if values is not None
     }
     for own, cumulative in (("tottime", "cumtime"), ("wait", "cumwait"), ("blocked", "cumblocked")):
         if own in columns:
-            columns[own] = _moved(before[own], part)
-            columns[cumulative][-1] = columns[own][-1]
+            moved = before[own] * parts
+            columns[own] = np.append(before[own] - moved.sum(axis=0), moved.sum(axis=1))
+            columns[cumulative][len(profile) :] = moved.sum(axis=1)
     return replace(
         profile,
         strings=strings,
         edges=Edges(
             np.append(edges.caller, callers).astype(np.int32),
-            np.append(edges.callee, np.full(len(callers), len(profile))).astype(np.int32),
+            np.append(edges.callee, len(profile) + method).astype(np.int32),
             np.append(edges.ncalls, none),
             np.append(edges.primitive_calls, none),
-            np.append(edges.tottime, taken),
-            np.append(edges.cumtime, taken),
+            np.append(edges.tottime, taken[method, callers]),
+            np.append(edges.cumtime, taken[method, callers]),
         ),
         **columns,
     )
 
 
-def _inside_callers(
-    sums: Paths | RangeCalls, part: Floats, new: int
-) -> tuple[npt.NDArray[Any], dict[str, Any]]:
-    """Return the rows of the new function's callers, and the columns with its own rows inside them."""
-    of = np.where(sums.function >= 0, part[np.maximum(sums.function, 0)], 0.0)
-    callers = np.flatnonzero(of)
+def _inside_callers(sums: Paths | RangeCalls, parts: Floats) -> tuple[npt.NDArray[np.intp], dict[str, Any]]:
+    """Return the rows of the methods' callers, and the columns with the methods' own rows inside them."""
+    of = np.where(sums.function >= 0, parts[:, np.maximum(sums.function, 0)], 0.0)
+    method, callers = np.nonzero(of)
     columns = {
-        "function": np.append(sums.function, np.full(len(callers), new)).astype(np.int32),
+        "function": np.append(sums.function, parts.shape[1] + method).astype(np.int32),
         "ncalls": np.append(sums.ncalls, np.zeros(len(callers), np.int64)),
     }
     for name in ("tottime", "wait", "blocked"):
         taken = getattr(sums, name) * of
-        columns[name] = np.append(getattr(sums, name) - taken, taken[callers])
+        columns[name] = np.append(getattr(sums, name) - taken.sum(axis=0), taken[method, callers])
     return callers, columns
-
-
-def _paths(paths: Paths, part: Floats, new: int) -> Paths:
-    callers, columns = _inside_callers(paths, part, new)
-    return replace(paths, parent=np.append(paths.parent, callers).astype(np.int32), **columns)
-
-
-def _ranges(calls: RangeCalls, part: Floats, new: int) -> RangeCalls:
-    callers, columns = _inside_callers(calls, part, new)
-    return replace(
-        calls, context=np.append(calls.context, calls.context[callers]).astype(np.int32), **columns
-    )

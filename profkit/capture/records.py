@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from profkit.capture import record_types as types
 from profkit.capture.agent import record_file, settings
 from profkit.capture.host import Reading
 from profkit.capture.record_types import Launch, Record, Sampled, SeenProcess, SeenThread
-from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object, optional
+from profkit.formats.codec import Codec, MemberError, Reader, as_list, as_object, listed, optional
 from profkit.formats.plain_data import read_plain
 from profkit.formats.regular_file import read_regular
 from profkit.formats.run_json import decode
@@ -23,7 +22,7 @@ from profkit.model.arrays import Ints
 from profkit.model.bounds import LAST_NS
 
 #: Larger files are not ours: 100 000 functions take 20 MB, a command line at most 2 MB.
-_MOST_BYTES = 2**30
+MOST_BYTES = 2**30
 _MOST_LAUNCH_BYTES = 2**24
 
 #: Most rows of a list, and processes (the sampler follows half as many): each becomes kilobytes in a run.
@@ -53,20 +52,6 @@ def _body(data: bytes, magic: bytes, version: int) -> dict[str, Any]:
     if record_file.checksum(body) != checksum:
         raise MemberError("damaged: its checksum does not match")
     return as_object("record", read_plain(body))
-
-
-def _row(record: type[Any]) -> Reader:
-    """Return a reader of a record's fields from a list, whose last ones may be missing."""
-    codec: Codec[Any] = Codec(record)
-    names = [field.name for field in fields(record)]
-
-    def read(name: str, value: Any) -> Any:
-        values = as_list(name, value)
-        if len(values) > len(names):
-            raise MemberError(f"{name} has more than {len(names)} values")
-        return codec.read(name, dict(zip(names, values, strict=False)))
-
-    return read
 
 
 def _many(read: Reader, most: int) -> Reader:
@@ -144,25 +129,25 @@ _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
 _NOTES = Codec(
     types.Notes,
-    readers={"own_profiler": _many(_row(types.Span), _MOST_ROWS)},
+    readers={"own_profiler": _many(listed(types.Span), _MOST_ROWS)},
 )
 _RECORD = Codec(
     Record,
     elsewhere=("codes", "threads", "tiers", "effect"),
     readers={
         "version": _version,
-        "tasks": _many(_row(types.Task), _MOST_ROWS),
-        "pools": optional(_many(_row(types.PoolRow), _MOST_ROWS)),
+        "tasks": _many(listed(types.Task), _MOST_ROWS),
+        "pools": optional(_many(listed(types.PoolRow), _MOST_ROWS)),
         "notes": _NOTES.read,
         "machine": optional(_readings),
-        "thread_names": _many(_row(types.ThreadName), _MOST_ROWS),
+        "thread_names": _many(listed(types.ThreadName), _MOST_ROWS),
     },
 )
 _SEEN_THREAD = Codec(SeenThread, readers={"rows": _sample_rows})
 _SEEN_PROCESS = Codec(
     SeenProcess,
     readers={
-        "folded": _row(types.Folded),
+        "folded": listed(types.Folded),
         "threads": _many(_SEEN_THREAD.read, _MOST_ROWS),
     },
 )
@@ -174,11 +159,6 @@ _SAMPLED = Codec(
     },
 )
 _LAUNCH = Codec(Launch)
-
-
-def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a record's file; raise `OSError`, or `ValueError` if it is too large."""
-    return read_regular(path, _MOST_BYTES)
 
 
 def decode_record(data: bytes) -> Record:
@@ -195,7 +175,7 @@ def decode_record(data: bytes) -> Record:
 
 def read_samples(path: Path) -> Sampled:
     """Return the sampler's file; raise `OSError`, or `ValueError` if damaged or of another version."""
-    return decode_samples(read_regular(path, _MOST_BYTES))
+    return decode_samples(read_regular(path, MOST_BYTES))
 
 
 def decode_samples(data: bytes) -> Sampled:

@@ -38,28 +38,24 @@ class Selection:
     counters_only: bool = False
 
     @property
+    def _opening(self) -> list[tuple[WindowKind, str]]:
+        """Return what opens the windows, with its option."""
+        asked: tuple[tuple[WindowKind, str, object], ...] = (
+            ("time", "--delay or --duration", self.delay_s or self.duration_s is not None),
+            ("range", "--capture-range", self.capture_range),
+            ("steps", "--active", self.active),
+            ("code", "--start-paused", self.start_paused),
+        )
+        return [(kind, option) for kind, option, given in asked if given]
+
+    @property
     def kind(self) -> WindowKind:
         """Return what opens the windows; empty if all of the run is captured."""
-        if self.capture_range:
-            return "range"
-        if self.active:
-            return "steps"
-        if self.start_paused:
-            return "code"
-        return "time" if self.delay_s or self.duration_s is not None else ""
+        return self._opening[0][0] if self._opening else ""
 
     def check(self) -> None:
         """Raise `UsageError` if two options open windows, or one lacks another that it needs."""
-        opens = [
-            option
-            for option, given in (
-                ("--delay or --duration", self.delay_s or self.duration_s is not None),
-                ("--capture-range", self.capture_range),
-                ("--active", self.active),
-                ("--start-paused", self.start_paused),
-            )
-            if given
-        ]
+        opens = [option for _, option in self._opening]
         if len(opens) > 1:
             raise UsageError(f"{opens[0]} and {opens[1]} both say when to capture; give one of them")
         if not self.active and (self.wait or self.warmup or self.step_range):

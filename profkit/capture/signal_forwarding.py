@@ -64,10 +64,6 @@ class _Witness:
         os.close(ask_read)
         os.close(answer_write)
 
-    def was_sent(self, number: int) -> bool:
-        """Return whether the witness got this signal too, and forget all that it got."""
-        return bool(self.forget() >> number & 1)
-
     def forget(self) -> int:
         """Return the signals that the witness got, one bit each, and forget them."""
         try:
@@ -151,7 +147,7 @@ class Signals:
             if received.si_pid == 0:
                 continue  # no sender: the terminal, which signals the whole foreground group
             time.sleep(_SETTLE)
-            if not witness.was_sent(received.si_signo):
+            if not witness.forget() >> received.si_signo & 1:
                 _send(target, received.si_signo)
         # Signals that came with its end were meant for the target.
         while (late := signal.sigtimedwait(_FORWARDED, 0)) is not None:

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.capture.rank_calls import mpi_call, with_mpi_calls
-from profkit.capture.record_types import RANK_CALLS, Codes, Record, Rows, ThreadTable
+from profkit.capture.record_types import Record
 from profkit.capture.source_cache import Sources
+from profkit.capture.thread_tables import RANK_CALLS, Codes, Rows, ThreadTable
 from profkit.model import Edges, Line, OpenCall, Pause, Process, Profile, RangeCalls, Slice, Thread
 from profkit.model.arrays import Floats, Index, Ints
 from profkit.model.estimates import known_calls, stated, summed_estimates
@@ -129,9 +130,9 @@ class ThreadTables:
             range_calls=None if inside is None else inside.validate(n),
             paths=None if paths is None else paths.validate(n),
             tracer_s=table.tracer_s,
-            pauses=_pauses(table, row_of),
-            lines=_lines(table, row_of),
-            slices=_slices(table, row_of),
+            pauses=None if table.pauses is None else _pauses(_placed(table.pauses, row_of)),
+            lines=None if table.lines is None else _lines(_placed(table.lines, row_of)),
+            slices=None if table.slices is None else _slices(_placed(table.slices, row_of)),
         )
         return self._with_mpi_calls(thread, table, row_of)
 
@@ -202,41 +203,32 @@ class ThreadTables:
         return of_file, of_name, of_qualname, modules[file], self._string(source_hash)
 
 
-def _pauses(table: ThreadTable, row_of: Index) -> tuple[Pause, ...] | None:
-    found = table.pauses
-    if found is None:
-        return None
-    kept = found[(found.seconds >= SHORTEST_PAUSE_S) & (found.what < RANK_CALLS)]
-    return tuple(
-        Pause(int(row_of[function]), PAUSE_KINDS[what - 1], seconds, count)
-        for function, what, seconds, count in _longest(kept, MOST_PAUSES).tolist()
-    )
+def _placed(found: Rows, row_of: Index) -> Rows:
+    """Return rows whose functions are rows of the profile."""
+    of = ("function", "within")
+    return Rows({name: row_of[values] if name in of else values for name, values in found.columns.items()})
 
 
 def _longest(rows: Rows, most: int) -> Rows:
     return rows[np.argsort(-rows.seconds, kind="stable")][:most]
 
 
-def _lines(table: ThreadTable, row_of: Index) -> tuple[Line, ...] | None:
-    found = table.lines
-    if found is None:
-        return None
+def _pauses(found: Rows) -> tuple[Pause, ...]:
+    kept = _longest(found[(found.seconds >= SHORTEST_PAUSE_S) & (found.what < RANK_CALLS)], MOST_PAUSES)
+    return tuple(Pause(function, PAUSE_KINDS[what - 1], *rest) for function, what, *rest in kept.tolist())
+
+
+def _lines(found: Rows) -> tuple[Line, ...]:
     kept = _longest(found[(found.seconds >= SHORTEST_LINE_S) & (found.line > 0)], MOST_LINES)
-    return tuple(
-        Line(int(row_of[function]), int(row_of[within]), *rest) for function, within, *rest in kept.tolist()
-    )
+    return tuple(Line(*row) for row in kept.tolist())
 
 
-def _slices(table: ThreadTable, row_of: Index) -> tuple[Slice, ...] | None:
+def _slices(found: Rows) -> tuple[Slice, ...]:
     """Return the function in which a thread spent most time in each time slice, in time order."""
-    found = table.slices
-    if found is None:
-        return None
     by_time = found[np.lexsort((-found.seconds, found.begin_ns))]
     busiest = by_time[np.append(True, np.diff(by_time.begin_ns) > 0)[: len(by_time)]]
     kept = _longest(busiest, MOST_SLICES)
-    kept = kept[np.argsort(kept.begin_ns)]
-    return tuple(Slice(int(row_of[function]), *rest) for function, *rest in kept.tolist())
+    return tuple(Slice(*row) for row in kept[np.argsort(kept.begin_ns)].tolist())
 
 
 def range_calls(table: ThreadTable, row_of: Index) -> RangeCalls | None:

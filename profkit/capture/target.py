@@ -9,15 +9,15 @@ import shlex
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profkit.capture import host, nvtx
+from profkit.capture import host
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.gathered import Gatherer
-from profkit.capture.native import users_tracers
+from profkit.capture.native import nvtx_library, users_tracers
 from profkit.capture.provenance import git_state, job, run_facts, this_process
 from profkit.capture.sampler import Sampler
 from profkit.capture.selection import Selection
@@ -113,7 +113,7 @@ class Target:
                 self._environment[settings.TRACERS_VARIABLE] = tracers
         self._environment[settings.SPOOL_VARIABLE] = str(spool)  # marks processes for the sampler
         counters = selection.counters_only
-        nvtx_warnings = [] if counters else nvtx.inject(self._environment, torch_shim=nvtx_shim)
+        nvtx_warnings = [] if counters else _inject_nvtx(self._environment, nvtx_shim)
         self._facts: dict[str, Any] = {
             **run_facts(command, process_facts.cwd(), settings.thread_environment(environ)),
             "job": job(),
@@ -253,6 +253,36 @@ class Target:
             raise self._failure
         assert self._sources is not None  # else there was a failure
         return self._sources
+
+
+def _inject_nvtx(environment: MutableMapping[str, str], torch_shim: bool) -> list[dict[str, str]]:
+    """Make NVTX in the target load the collector unless another tool is set; return notices as JSON.
+
+    With `torch_shim`, also ``torch.cuda.nvtx`` of PyTorch without CUDA; raise `UsageError` without a
+    collector.
+    """
+    warnings = []
+    library = nvtx_library()
+    taken = environment.get(settings.INJECTION_VARIABLE, "")
+    if taken and taken != str(library):
+        # NVTX loads one tool only, and the user chose this one.
+        warnings.append({"code": "nvtx-other-tool", "subject": taken})
+    elif library is not None:
+        environment[settings.INJECTION_VARIABLE] = str(library)
+    else:
+        warnings.append({"code": "nvtx-missing", "subject": ""})
+    environment.pop(settings.TORCH_NVTX_VARIABLE, None)
+    if torch_shim:
+        if library is None:
+            raise UsageError(
+                "torch.cuda.nvtx cannot be recorded: profkit's NVTX collector was not built here; install a C "
+                "compiler on Linux, then profkit again"
+            )
+        environment[settings.TORCH_NVTX_VARIABLE] = str(library)
+    if environment.get("NVTX_DISABLE"):
+        # The nvtx package tests whether it is set, not its value.
+        warnings.append({"code": "nvtx-disabled", "subject": environment["NVTX_DISABLE"]})
+    return warnings
 
 
 def _python_path(inject: str, inherited: str) -> str:

@@ -123,44 +123,40 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
     """Build missing tracers of `named`, or of all Pythons; raise `UsageError` if a named one is missing."""
     pythons = _asked(named, environ) if named else _found(environ)
-    problems: dict[str, str] = {}
-    built: dict[str, Path] = {}
-    for one in pythons:
-        if one.traced or one.refusal():
-            continue
-        library = build.tracer_of(one.version[:2], one.include, one.suffix)
-        if library.output in built:
-            continue
-        try:
-            directory = _directory(environ)
-            path = build.build(library, directory)
-            if path is None:
-                raise build.NativeError(
-                    "profkit was installed without the tracer's sources; install it again"
-                )
-            built[library.output] = path
-        except build.NativeError as error:
-            problems.setdefault(library.output, _line(str(error)))
-        except OSError as error:
-            problems.setdefault(library.output, f"{error.filename or directory}: {error.strerror}")
-    return [_outcome(one, environ, built, problems) for one in pythons]
+    built: dict[str, Path | str] = {}
+    return [_outcome(one, environ, built) for one in pythons]
 
 
-def _outcome(
-    one: Interpreter, environ: Mapping[str, str], built: Mapping[str, Path], problems: Mapping[str, str]
-) -> Outcome:
+def _outcome(one: Interpreter, environ: Mapping[str, str], built: dict[str, Path | str]) -> Outcome:
+    """Build a tracer if it is missing; `built` has what became of each by its file: the path, or what was wrong."""
     if one.traced:
         return Outcome(one.path, f"{one.name}: has a tracer", True)
     refusal = one.refusal()
     if refusal:
         return Outcome(one.path, f"{one.name}: not profiled: {refusal}", False)
-    output = build.tracer_of(one.version[:2], one.include, one.suffix).output
-    if output not in built:
-        return Outcome(one.path, f"{one.name}: not built: {problems[output]}", False)
+    library = build.tracer_of(one.version[:2], one.include, one.suffix)
+    if library.output not in built:
+        built[library.output] = _built(library, environ)
+    found = built[library.output]
+    if isinstance(found, str):
+        return Outcome(one.path, f"{one.name}: not built: {found}", False)
     with contextlib.suppress(UsageError):
         if ask(one.path, environ).traced:
-            return Outcome(one.path, f"{one.name}: built {built[output]}", True)
-    return Outcome(one.path, f"{one.name}: built {built[output]}, which it cannot load", False)
+            return Outcome(one.path, f"{one.name}: built {found}", True)
+    return Outcome(one.path, f"{one.name}: built {found}, which it cannot load", False)
+
+
+def _built(library: build.Library, environ: Mapping[str, str]) -> Path | str:
+    """Return the file of a tracer, or why it could not be built."""
+    directory = LIB
+    try:
+        directory = _directory(environ)
+        found = build.build(library, directory)
+    except build.NativeError as error:
+        return _line(str(error))
+    except OSError as error:
+        return f"{error.filename or directory}: {error.strerror}"
+    return found or "profkit was installed without the tracer's sources; install it again"
 
 
 def _line(message: str) -> str:

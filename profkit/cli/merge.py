@@ -35,7 +35,7 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
     whatever killed captures left in this directory is rescued. Nothing in OUT is masked: it holds what the
     files hold. To post a run, use --ticket or export.
     """
-    from profkit.capture.left_behind import left_behind
+    from profkit.capture.spool import left_behind
 
     if files:
         if output is None:
@@ -89,7 +89,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
 
 def say_left_behind(directory: Path) -> None:
     """Print what killed captures left in a directory, and the command that rescues it."""
-    from profkit.capture.left_behind import left_behind
+    from profkit.capture.spool import left_behind
 
     found = left_behind(directory)
     if not found:

@@ -1,9 +1,8 @@
 """Dataclasses as JSON objects and back, derived from the types of their fields.
 
 Input is untrusted: wrong types and numbers out of bounds (`model.bounds`) raise `MemberError`. Missing fields
-get defaults; unknown ones (of later versions) are ignored. `_reader` lists the types; a dataclass with
-``as_json()`` and class method ``from_json(value)``, which raises `ValueError`, converts itself. Notices of
-older files are sentences (`run_notices`).
+get defaults; unknown ones (of later versions) are ignored. `_reader` lists the types. Notices of older files
+are sentences (`run_notices`).
 """
 
 from __future__ import annotations
@@ -27,12 +26,15 @@ from typing import (
 )
 
 from profkit.formats.run_notices import notice_of
-from profkit.model import Notice
+from profkit.model import Notice, OpenCall
 from profkit.model.bounds import bounds_of
 
 Record = TypeVar("Record")
 #: From a field's name (for messages) and a document's value to the field's value.
 Reader = Callable[[str, Any], Any]
+
+#: Dataclasses that are stored as the lists of their fields.
+_LISTED = (OpenCall,)
 
 
 class MemberError(ValueError):
@@ -160,8 +162,10 @@ def _plain(type_: Any, value: Any) -> Any:
         }
     if origin is tuple:
         return [_plain(arguments[0], item) for item in value]
-    if hasattr(value, "as_json"):
+    if isinstance(value, Notice):
         return value.as_json()
+    if isinstance(value, _LISTED):
+        return [getattr(value, field.name) for field in fields(value)]
     if is_typeddict(type_) or is_dataclass(type_):
         return _nested(type_).write(value)
     return None if may_be_none and _is_odd(type_, value) else value
@@ -205,10 +209,9 @@ def _reader(type_: Any, where: str) -> Reader:
     if is_typeddict(type_):
         return _nested(type_).read
     if type_ is Notice:
-        return _own_reader(notice_of)
+        return _notice
     if isinstance(type_, type) and is_dataclass(type_):
-        own = getattr(type_, "from_json", None)
-        return _nested(type_).read if own is None else _own_reader(own)
+        return listed(type_) if type_ in _LISTED else _nested(type_).read
     raise TypeError(f"{where}: there is no JSON for {type_}")
 
 
@@ -252,11 +255,22 @@ def _map_of(read: Reader) -> Reader:
     }
 
 
-def _own_reader(convert: Callable[[Any], Any]) -> Reader:
+def listed(record: type[Any]) -> Reader:
+    """Return a reader of a dataclass from the list of its fields, whose last ones may be missing."""
+    codec: Codec[Any] = Codec(record)
+    names = [field.name for field in fields(record)]
+
     def read(name: str, value: Any) -> Any:
-        try:
-            return convert(value)
-        except ValueError as error:
-            raise MemberError(f"{name} {error}") from None
+        values = as_list(name, value)
+        if len(values) > len(names):
+            raise MemberError(f"{name} has more than {len(names)} values")
+        return codec.read(name, dict(zip(names, values, strict=False)))
 
     return read
+
+
+def _notice(name: str, value: Any) -> Notice:
+    try:
+        return notice_of(value)
+    except ValueError as error:
+        raise MemberError(f"{name} {error}") from None

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from profkit.capture.left_behind import left_behind
 from profkit.capture.sampler import SAMPLES_NAME
+from profkit.capture.spool import left_behind
 from profkit.formats import load_run
 from tests.integration.capturing import (
     PROGRAMS,

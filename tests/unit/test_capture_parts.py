@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.capture import gathered, packer, provenance, record_notices
+from profkit.capture import gathered, provenance, record_notices, spool_records
 from profkit.capture import spool as spool_module
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
@@ -315,7 +315,7 @@ def test_a_process_that_ends_while_its_records_are_read_has_ended(
     facts = {"pid": process.pid, "boot": process_facts.boot_id(), "born": None}
     facts["born"] = int(read_stat(f"/proc/{process.pid}/stat")[1][19])
     path.write_bytes(record_bytes(**facts, state="snapshot", perf=5.0))
-    real = packer.is_alive
+    real = spool_records.is_alive
 
     def ends_now(kernel: str, pid: int, born: int | None) -> bool | None:
         if pid == process.pid and process.returncode is None:
@@ -323,7 +323,7 @@ def test_a_process_that_ends_while_its_records_are_read_has_ended(
             process.communicate()
         return real(kernel, pid, born)
 
-    monkeypatch.setattr(packer, "is_alive", ends_now)
+    monkeypatch.setattr(spool_records, "is_alive", ends_now)
     run = pack_spool(tmp_path)
     assert process.returncode == 0
     assert [(p.pid, p.exit, p.wall_s) for p in run.processes] == [(process.pid, "exited", 9.0)]

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import profkit
-from profkit.capture.record_types import Rows, rows
 from profkit.capture.tables import ThreadTables
+from profkit.capture.thread_tables import Rows, rows
 from profkit.compare.folded_comprehensions import fold_comprehensions
 from profkit.compare.replicates import gather
 from profkit.formats import load_run

@@ -50,7 +50,7 @@ def test_the_package_and_its_help_are_light() -> None:
         ("import profkit; profkit.capture('x.prof')", [], "numpy"),
         # Nor any sentence, while a target is captured.
         (
-            "import profkit.cli.capture, profkit.capture.launcher, profkit.capture.nvtx, profkit.capture.sampler",
+            "import profkit.cli.capture, profkit.capture.launcher, profkit.capture.target, profkit.capture.sampler",
             *([], "numpy profkit.model profkit.report"),
         ),
         ("import profkit.formats", [], "numpy zipfile"),

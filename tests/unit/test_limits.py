@@ -17,7 +17,7 @@ from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.formats.codec import Codec, MemberError
 from profkit.formats.limits import FACTOR, FLOOR, WEIGHTS, Budget, LimitError
-from profkit.model import Edges, Process, Profile, Ranges, Run, Thread, ThreadSamples
+from profkit.model import Edges, OpenCall, Process, Profile, Ranges, Run, Thread, ThreadSamples
 from profkit.model.bounds import Bounds
 from profkit.model.columns import column_dtypes
 from tests.builders import Row, profile
@@ -213,24 +213,6 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A record that says itself what stands for it."""
-
-    begin: int
-    end: int
-
-    def as_json(self) -> str:
-        return f"{self.begin}-{self.end}"
-
-    @classmethod
-    def from_json(cls, value: object) -> Span:
-        begin, dash, end = str(value).partition("-")
-        if not dash:
-            raise ValueError("is not a span")
-        return cls(int(begin), int(end))
-
-
-@dataclass(frozen=True, slots=True)
 class Whole:
     """A field of every type."""
 
@@ -243,8 +225,8 @@ class Whole:
     words: tuple[str, ...] = ()
     parts: tuple[Part, ...] | None = None
     part: Part = field(default_factory=lambda: Part("none"))
-    span: Span | None = None
-    spans: tuple[Span, ...] = ()
+    call: OpenCall | None = None
+    calls: tuple[OpenCall, ...] = ()
     table: Mapping[str, float] = field(default_factory=dict)
     by_name: Mapping[str, Part] = field(default_factory=dict)
     share: Share = 1.0
@@ -263,8 +245,8 @@ FULL = Whole(
     ("a", "b"),
     (Part("p"), Part("q", 2)),
     Part("r", 3),
-    Span(1, 2),
-    (Span(3, 4),),
+    OpenCall(1, 2.0),
+    (OpenCall(3, 4.5),),
     {"x": 1.0},
     {"y": Part("s")},
     0.25,
@@ -289,7 +271,7 @@ def test_what_is_written_is_read(record: Whole) -> None:
 def test_what_stands_for_a_record() -> None:
     written = through_json(FULL)
     assert written["parts"] == [{"name": "p", "size": 1}, {"name": "q", "size": 2}]
-    assert (written["span"], written["spans"]) == ("1-2", ["3-4"])
+    assert (written["call"], written["calls"]) == ([1, 2.0], [[3, 4.5]])
     assert "kept_out" not in written
 
 
@@ -319,8 +301,10 @@ def test_numbers_that_their_types_do_not_allow_are_not_known() -> None:
         ({"parts": [{"name": "p"}, 3]}, "it.parts 1 is not an object"),
         ({"parts": [{"size": 1}]}, "it.parts 0.name is missing"),
         ({"part": {"name": "p", "size": "big"}}, "it.part.size is not a whole number"),
-        ({"span": "12"}, "it.span is not a span"),
-        ({"spans": ["1-2", "x"]}, "it.spans 1 is not a span"),
+        ({"call": "12"}, "it.call is not a list"),
+        ({"call": [1, 2.0, 3]}, "it.call has more than 2 values"),
+        ({"calls": [[1, 2.0], [1]]}, "it.calls 1.cumtime is missing"),
+        ({"calls": [[1.0, 2.0]]}, "it.calls 0.function is not a whole number"),
         ({"table": [1]}, "it.table is not an object"),
         ({"table": {"a": None}}, "it.table.a is not a number"),
         ({"by_name": {"a": {"name": []}}}, "it.by_name.a.name is not a string"),

@@ -14,10 +14,9 @@ import pytest
 from fuzz.target import SEEDS
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_layout import MAGIC
-from profkit.capture.mapped_tables import MappedTables
-from profkit.capture.mapped_thread import ThreadEnd
+from profkit.capture.mapped_tables import MappedTables, ThreadEnd
 from profkit.capture.packer import pack_spool
-from profkit.capture.record_types import ThreadTable
+from profkit.capture.thread_tables import ThreadTable
 from tests.records import traced_spool
 
 PROGRAM = """

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from profkit.capture.agent import thread_pools
 from profkit.capture.agent.pool_libraries import MKL, GNUOpenMP, Package
 from profkit.capture.agent.thread_pools import Pools, library_of
 from profkit.capture.native import nvtx_library
@@ -146,17 +147,9 @@ def test_torch_computes_with_the_openmp_that_it_brings(monkeypatch: pytest.Monke
     assert rows([system, own]) == [("libgomp", 4), ("torch", 3)]
 
 
-def test_a_new_library_is_one_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Package, "registered", list(Package.registered))
-
-    class Weaver(Package):
-        name = "weaver"
-        module = "weaver"
-
-        @classmethod
-        def size(cls, module: ModuleType) -> int | None:
-            return module.threads
-
+def test_a_new_package_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = Package("weaver", "weaver", lambda module: module.threads)
+    monkeypatch.setattr(thread_pools, "PACKAGES", (*thread_pools.PACKAGES, row))
     weaver = ModuleType("weaver")
     weaver.threads, weaver.__version__ = None, "1.2"
 

@@ -14,7 +14,7 @@ import sys
 from time import perf_counter
 from time import time as wall_time
 
-from . import native, process_facts, settings
+from . import event_costs, native, process_facts, settings
 from .block_record import subtract, write
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
@@ -88,7 +88,7 @@ class _Attached:
             return "profkit has no compiled tracer for it"
         if self._module.is_serving():  # a process that is sampled does not hold the profiler's tool id
             return "an earlier profkit attach has not ended in it"
-        native.take_out_costs(self._module)
+        event_costs.take_out_costs(self._module)
         return ""
 
     def _watch_ends(self) -> None:
@@ -163,7 +163,6 @@ class _Attached:
         subtract(record, self._before)
         record["worker"] = record["worker"] or self._worker
         record["mapped"] = True
-        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         # Without `_ctypes`, which a reading would load, and so keep a file open, there are no sizes.
         asks_pools = state != "exited" and "_ctypes" in sys.modules
         record["pools"] = Pools().read(True) if asks_pools else None

@@ -10,7 +10,7 @@ import os
 import sys
 from time import perf_counter
 
-from . import native, process_facts, record_file, settings
+from . import event_costs, native, process_facts, record_file, settings
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
 from .tracer import PER_THREAD, Tracer
@@ -67,7 +67,7 @@ class Recording:
         self._module = _module(tracers)
         if not _prepared:
             _prepared.append(True)
-            native.take_out_costs(self._module)
+            event_costs.take_out_costs(self._module)
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=_after_fork_in_child)
         self._tracer = Tracer()
@@ -113,7 +113,6 @@ class Recording:
         subtract(record, self._begin)
         record["pools"] = Pools().read(True)
         record["mapped"] = self._mapped
-        record["thread_names"] = [list(item) for item in native.thread_names().items()]
         record["notes"] = {"displaced": True} if displaced else {}
         if self._module is None:
             record["notes"]["no_tracer"] = True
@@ -127,7 +126,7 @@ class Recording:
             import threading
 
             threading.setprofile(self._hook)
-        self._tracer.leave()
+        self._tracer.close()
         if self._mapped and self in _active:
             self._module.let_go(True)
 

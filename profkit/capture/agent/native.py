@@ -8,28 +8,21 @@ import os
 import sys
 from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
-from time import perf_counter
 
-from . import __path__, process_facts, settings
+from . import __path__, settings
 from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, Dict, Optional
 
 #: The file of profkit's API that the target calls (`profkit.start` and the like).
 _CALLS = os.path.join("profkit", "api", "windows.py")
-#: Calls per measurement of event costs, and the fewest and most measurements; the least cost counts.
-_PROBED_CALLS = 400
-_PROBES, _MOST_PROBES = 3, 12
-
-#: Part of an empty call's time that lies between its two events.
-_EMPTY_PART = 0.2
 
 #: The thread's own ident, also after gevent or eventlet has patched the module.
 _get_ident = _thread.get_ident
 
-#: The original, which shows our collectors; the target gets a wrapper, see `own_function`.
+#: The original, which shows our collectors; the target gets a wrapper, see `own_profilers`.
 _getprofile = sys.getprofile
 
 #: Up to this many threads, ended ones are not looked for.
@@ -39,7 +32,7 @@ _FEW_THREADS = 32
 def load(elsewhere: str = "") -> Any:
     """Return the native tracer's module for this interpreter, or ``None``.
 
-    `elsewhere` is a second directory to search. Call `take_out_costs` before anything is recorded.
+    `elsewhere` is a second directory to search. Call `event_costs.take_out_costs` before anything is recorded.
     """
     if os.environ.get(settings.DISABLE_NATIVE_VARIABLE) or sys.implementation.name != "cpython":
         return None
@@ -69,114 +62,6 @@ def load(elsewhere: str = "") -> Any:
         finally:
             sys.modules.pop(name, None)
     return None
-
-
-def take_out_costs(module: Any, spool: str = "") -> None:
-    """Have the cost of events subtracted from all times; call before `map_tables`.
-
-    With `spool`, only the first process of an interpreter on a machine measures: the others may be too short.
-    """
-    if module is not None and not FREE_THREADED:
-        module.take_out(*(_costs_of(module, spool) if spool else probe_costs(module)))
-
-
-def _costs_of(module: Any, spool: str) -> Tuple[float, ...]:
-    path = process_facts.file_of_interpreter(spool, settings.COSTS_SUFFIX)
-    build = " ".join(sys.version.split())  # builds of one version may differ in cost
-    known = _read_costs(path, build)
-    if known is not None:
-        return known
-    costs = probe_costs(module)
-    temporary = "%s.%d" % (path, os.getpid())
-    try:
-        with open(temporary, "wb") as file:
-            file.write("\n".join([build, *map(repr, costs)]).encode("utf-8"))
-        os.replace(temporary, path)
-    except OSError:  # then the others measure
-        try:
-            os.unlink(temporary)
-        except OSError:
-            pass
-    return costs
-
-
-def _read_costs(path: str, build: str) -> Optional[Tuple[float, ...]]:
-    try:
-        words = process_facts.read_file(path).decode("utf-8").split("\n")
-        costs = tuple(map(float, words[1:]))
-    except (OSError, ValueError):
-        return None
-    sensible = len(costs) == _COSTS and all(0.0 <= cost < _MUCH for cost in costs)
-    return costs if words[0] == build and sensible else None
-
-
-def probe_costs(module: Any) -> Tuple[float, ...]:
-    """Measure what events add to calls; return the arguments of the module's `take_out`, in seconds per call.
-
-    Other load can only add time, so the least of a few times counts. Caches are warm here: real programs pay
-    more.
-    """
-    others, collector = module.Collector(), module.Collector()
-    plain, traced = [_MUCH] * len(_PROBED), [_MUCH] * len(_PROBED)
-    # Alternate, as a machine may be slow for a while, and repeat until all traced calls took longer: at zero
-    # cost the budget would never be used up.
-    for probe in range(_MOST_PROBES):
-        _take_times(plain)
-        others.follow_others(True)  # as in the target, since it has a cost
-        collector.enable()
-        try:
-            _take_times(traced)
-        finally:
-            collector.disable()
-            others.follow_others(False)
-        if probe + 1 >= _PROBES and all(with_events > without for with_events, without in zip(traced, plain)):
-            break
-    # The time for which a traced empty call is open.
-    python_inside, c_inside = collector.own_time(_empty.__code__), collector.own_time(_get_ident)
-    by_call, by_c_code, c_call = (
-        max(0.0, with_events - without) for with_events, without in zip(traced, plain)
-    )
-    python_inside = min(max(0.0, python_inside - _EMPTY_PART * plain[0]), by_c_code)
-    c_inside = min(max(0.0, c_inside - _EMPTY_PART * plain[2]), c_call)
-    return (
-        by_c_code - python_inside,
-        python_inside,
-        c_call - c_inside,
-        c_inside,
-        max(0.0, by_call - by_c_code),
-    )
-
-
-def _take_times(least: List[float]) -> None:
-    """Time one call of each kind, in seconds, and keep the smaller times."""
-    for place, calls in enumerate(_PROBED):
-        begun = perf_counter()
-        calls()
-        least[place] = min(least[place], (perf_counter() - begun) / _PROBED_CALLS)
-
-
-def _empty() -> None:
-    pass
-
-
-def _call_from_python(times: range = range(_PROBED_CALLS)) -> None:
-    for _ in times:
-        _empty()
-
-
-def _call_from_c(times: range = range(_PROBED_CALLS)) -> None:
-    for _ in zip(times, iter(_empty, 1)):
-        pass
-
-
-def _call_c(times: range = range(_PROBED_CALLS), function: Any = _get_ident) -> None:
-    for _ in times:
-        function()
-
-
-_PROBED = (_call_from_python, _call_from_c, _call_c)
-#: Number of costs, and a time in seconds longer than any of them.
-_COSTS, _MUCH = 5, 1.0
 
 
 def tracer(module: Any, foreign: bool = False, inherited: Optional[Tracer] = None) -> Tracer:
@@ -215,8 +100,7 @@ class ThreadTracer(Tracer):
         self._foreign = foreign
         self._main: Optional[_Traced] = None
         self._living: Dict[int, _Traced] = {}
-        self._left = False
-        self._between = False  # between windows: no thread is traced
+        self._between = False  # between windows, and at the end: no thread is traced
         self._hook: Any = None
         self._hooked = False  # `threading` has the hook, or had it until the target set another
         self._look_for_ended = 2 * _FEW_THREADS
@@ -229,7 +113,7 @@ class ThreadTracer(Tracer):
         self._main = self._trace_this_thread()
 
     def threading_is_there(self, threading: Any, again: bool = False) -> None:
-        if self._hook is None or self._between or self._left or (self._hooked and not again):
+        if self._hook is None or self._between or (self._hooked and not again):
             return
         if hasattr(threading, "setprofile") and (again or threading._profile_hook is None):
             self._hooked = True
@@ -237,7 +121,7 @@ class ThreadTracer(Tracer):
 
     def _thread_started(self, frame: Any, event: str, arg: Any) -> None:
         """Put a collector into this function's place, at the first profile event of a new thread."""
-        if self._left or self._between:
+        if self._between:
             sys.setprofile(None)
             return
         self._trace_this_thread()
@@ -318,13 +202,6 @@ class ThreadTracer(Tracer):
         except RuntimeError:
             pass  # in a forked child: the collector belongs to a thread of the parent
 
-    def leave(self) -> None:
-        self._left = True
-        for traced in list(self._living.values()):
-            if traced.running:
-                traced.running = False
-                traced.collector.suspend()
-
 
 class ProcessTracer(Tracer):
     """The tracer from Python 3.12 on: one collector for all threads."""
@@ -404,20 +281,6 @@ def threads_to_trace(main: int) -> Dict[int, int]:
         if native and ident not in found and native not in found.values():
             found[ident] = native
     return found
-
-
-def thread_names() -> Dict[int, str]:
-    """Return the names that `threading` has for threads, also for ended ones that the target still holds."""
-    module = sys.modules.get("threading")
-    try:
-        known = list(module._dangling) if module is not None else []
-    except Exception:
-        return {}  # the set changed during the copy, or this Python lacks it
-    # Greenlets that stand for threads have the id of the thread that runs them, mostly the main one's (the
-    # pid).
-    main = os.getpid(), getattr(module, "_main_thread", None)
-    named = [(getattr(t, "native_id", None), t) for t in known]
-    return {tid: str(t.name) for tid, t in named if tid and (tid != main[0] or t is main[1])}
 
 
 class _Traced:

@@ -1,4 +1,4 @@
-"""Describe libraries with thread pools, one class each, which setting `name` registers.
+"""Describe libraries with thread pools: a class for each native one, which setting `name` registers, and a table.
 
 Nothing here loads a library, starts a runtime or changes a size. `final` readings are made in the main thread
 at the end; others in the agent's thread, where a getter must take no lock. Variables are in
@@ -12,7 +12,7 @@ import sys
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, List, Optional, Sequence, Tuple, Type
+    from typing import Any, Callable, ClassVar, List, Optional, Sequence, Tuple, Type
 
     #: Library, file, threads, version, CPUs that the library saw.
     Row = List[Any]
@@ -184,115 +184,68 @@ class TBB(NativeLibrary):
 
 
 class Package:
-    """A Python package with its own threads; a class without a `name` (in reports) is only a base.
+    """A Python package with its own threads, called `name` in reports.
 
-    The target must have imported `module`. The recorded version is that of `package`, or else of `module`.
-    `only_at_end`: a snapshot must not ask. `per_thread`: each thread has its own size.
+    `size` asks `module`, which the target must have imported, for their number: ``None`` if there is no pool
+    yet. The recorded version is that of `package`, or else of `module`. `only_at_end`: a snapshot must not ask.
+    `per_thread`: each thread has its own size.
     """
 
-    registered: ClassVar[List[Type[Package]]] = []
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        size: Callable[[Any], Any],
+        package: str = "",
+        only_at_end: bool = False,
+        per_thread: bool = False,
+    ) -> None:
+        self.name, self.only_at_end, self.per_thread = name, only_at_end, per_thread
+        self._module, self._size, self._package = module, size, package
 
-    name = ""
-    module = ""
-    package = ""
-    only_at_end = False
-    per_thread = False
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            Package.registered.append(cls)
-
-    @classmethod
-    def size(cls, module: Any) -> Optional[int]:
-        """Return the number of threads; ``None`` if there is no pool yet, or the version cannot say."""
-        raise NotImplementedError
-
-    @classmethod
-    def rows(cls) -> List[Row]:
+    def rows(self) -> List[Row]:
         """Return the package's row; none if the target does not use it or its version has no such call."""
-        module = ready(cls.module)
-        if module is None:
-            return []
+        module = ready(self._module)
         try:
-            threads = cls.size(module)
+            threads = None if module is None else self._size(module)
+            threads = None if threads is None else int(threads)
         except Exception:
             return []
-        if threads is None:
-            return []
-        package = sys.modules.get(cls.package) if cls.package else module
-        return [[cls.name, "", threads, version_of(package), None]]
+        package = sys.modules.get(self._package) if self._package else module
+        return [] if threads is None else [[self.name, "", threads, version_of(package), None]]
 
 
-class OpenCV(Package):
-    """OpenCV's pool, with any backend."""
-
-    name = "opencv"
-    module = "cv2"
-
-    @classmethod
-    def size(cls, module: Any) -> Optional[int]:
-        return int(module.getNumThreads())
+def _of_numexpr(module: Any) -> Any:
+    get = getattr(ready("numexpr.utils"), "get_num_threads", None)
+    return None if get is None else get()  # since 2.8
 
 
-class NumExpr(Package):
-    """The threads that numexpr starts when it is imported."""
-
-    name = "numexpr"
-    module = "numexpr"
-
-    @classmethod
-    def size(cls, module: Any) -> Optional[int]:
-        get = getattr(ready("numexpr.utils"), "get_num_threads", None)
-        return None if get is None else int(get())  # since 2.8
+def _of_numba(module: Any) -> Any:
+    """Return the threads of ``parallel=True``, if they run: asking would start them."""
+    parallel = ready("numba.np.ufunc.parallel")
+    return parallel.get_num_threads() if getattr(parallel, "_is_initialized", False) else None
 
 
-class Numba(Package):
-    """The threads of ``parallel=True``, if they run: asking would start them."""
+def _of_tensorflow(setting: str) -> Callable[[Any], Any]:
+    """Return what asks for a size that TensorFlow was given (0: one thread per CPU), once it has started."""
 
-    name = "numba"
-    module = "numba"
-    per_thread = True
-
-    @classmethod
-    def size(cls, module: Any) -> Optional[int]:
-        parallel = ready("numba.np.ufunc.parallel")
-        return int(parallel.get_num_threads()) if getattr(parallel, "_is_initialized", False) else None
-
-
-class TorchInterop(Package):
-    """The pool that runs PyTorch's graphs; its compute pool is an OpenMP runtime's."""
-
-    name = "torch-interop"
-    module = "torch"
-    only_at_end = True
-
-    @classmethod
-    def size(cls, module: Any) -> Optional[int]:
-        return int(module.get_num_interop_threads())
-
-
-class TensorFlow(Package):
-    """The size that TensorFlow was given (0: one thread per CPU), once it has started."""
-
-    name = "tensorflow"
-    module = "tensorflow.python.eager.context"
-    package = "tensorflow"
-    only_at_end = True
-    setting = "intra_op_parallelism_threads"
-
-    @classmethod
-    def size(cls, module: Any) -> Optional[int]:
+    def size(module: Any) -> Any:
         context = getattr(module, "_context", None)
-        if not getattr(context, "_initialized", False):
-            return None
-        return int(getattr(context, cls.setting) or 0)
+        return (getattr(context, setting) or 0) if getattr(context, "_initialized", False) else None
+
+    return size
 
 
-class TensorFlowInterop(TensorFlow):
-    """The same for the pool that runs its graphs."""
-
-    name = "tensorflow-interop"
-    setting = "inter_op_parallelism_threads"
+_EAGER = "tensorflow.python.eager.context"
+#: PyTorch's pool that runs its graphs is here, its compute pool is an OpenMP runtime's.
+PACKAGES = (
+    Package("opencv", "cv2", lambda cv2: cv2.getNumThreads()),
+    Package("numexpr", "numexpr", _of_numexpr),
+    Package("numba", "numba", _of_numba, per_thread=True),
+    Package("torch-interop", "torch", lambda torch: torch.get_num_interop_threads(), only_at_end=True),
+    Package("tensorflow", _EAGER, _of_tensorflow("intra_op_parallelism_threads"), "tensorflow", True),
+    Package("tensorflow-interop", _EAGER, _of_tensorflow("inter_op_parallelism_threads"), "tensorflow", True),
+)
 
 
 def ready(name: str) -> Any:

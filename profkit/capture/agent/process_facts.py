@@ -125,7 +125,22 @@ def record(
     made["agent_tids"] = sorted(own)
     made["tasks"] = [task for task in made["tasks"] if task[0] not in own]
     made["tracer"] = tracer.kind
+    made["thread_names"] = _thread_names()
     return made
+
+
+def _thread_names() -> List[List[Any]]:
+    """Return numbers and names that `threading` has for threads, also for ended ones that the target still holds."""
+    module = sys.modules.get("threading")
+    try:
+        known = list(module._dangling) if module is not None else []
+    except Exception:
+        return []  # the set changed during the copy, or this Python lacks it
+    # Greenlets that stand for threads have the id of the thread that runs them, mostly the main one's (the
+    # pid).
+    main = os.getpid(), getattr(module, "_main_thread", None)
+    named = [(getattr(t, "native_id", None), t) for t in known]
+    return [[tid, str(t.name)] for tid, t in named if tid and (tid != main[0] or t is main[1])]
 
 
 def script_directory() -> List[str]:

@@ -8,7 +8,6 @@ multiprocessing's children call) and of the exec functions see the end.
 from __future__ import annotations
 
 import _lsprof
-import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
 import gc
@@ -17,18 +16,17 @@ import sys
 from time import perf_counter, process_time, thread_time
 from time import time as wall_time
 
-from . import later, native, own_function, process_facts, record_file, settings, windows
+from . import event_costs, native, process_facts, settings, windows
 from .import_hook import after_import
-from .reserve import RESERVE_SUFFIX, Reserve, leave_end
-from .tier_changes import Tiers, at_next_instruction
-from .tracer import FREE_THREADED, PER_THREAD, Collector, Tracer
-
-# Bound now, like the clocks above: the target may replace what `os` holds, and count the calls.
-_os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
+from .own_profilers import OwnProfilers
+from .process_record import ProcessRecord
+from .tier_changes import Tiers, at_next_instruction, overhead_asked
+from .tracer import FREE_THREADED, PER_THREAD, Tracer
+from .undisturbed import heed_interrupts, ignore_interrupts, without_collections
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+    from typing import Any, Dict, Optional
 
 #: Longest wait for a record that is being written, in seconds.
 _LONGEST_WAIT = 2.0
@@ -36,40 +34,27 @@ _LONGEST_WAIT = 2.0
 #: A forked child that ends before its first call is left out below this CPU time, in seconds.
 _LEFT_OUT = 0.005
 
-#: Budget of a process that is sampled from the start.
-_ALMOST_NOTHING = 1e-6
-
-#: Spans recorded of a target that profiles itself; later ones are only counted.
-_OWN_PROFILES_KEPT = 4
-
 
 def create(spool: str) -> Optional[Session]:
     """Return a session that writes to the directory `spool`, or ``None`` if it does not exist."""
     return Session(spool) if os.path.isdir(spool) else None
 
 
-def _hooks() -> Any:
-    library = os.environ.get(settings.TORCH_NVTX_VARIABLE)
-    if not library:
-        return None
-    from .torch_nvtx import Hooks
-
-    return Hooks(library)
-
-
 class Session:
     """The agent of one process; a forked child begins again with the same object."""
 
     def __init__(self, spool: str) -> None:
-        self._spool = spool
-        self._hooks = _hooks()
+        self._hooks: Any = None
+        if os.environ.get(settings.TORCH_NVTX_VARIABLE):
+            from .torch_nvtx import Hooks
+
+            self._hooks = Hooks(os.environ[settings.TORCH_NVTX_VARIABLE])
         ranks = os.environ.get(settings.RANKS_VARIABLE, "")
         self._asked = not ranks or settings.is_rank_asked(ranks, os.environ)
         tracers = os.environ.get(settings.TRACERS_VARIABLE, "")
         self._native: Any = native.load(tracers) if self._asked else None
         self._profiled = self._native is not None
-        self._usage = process_facts.usage_of(self._native)
-        self._mapped = self._beside_tables = False
+        self._record = ProcessRecord(spool, self._native)
         self._tracer = Tracer()
         asked = os.environ.get(settings.WINDOW_VARIABLE, "")
         self._windows = windows.Windows(spool, asked, self._native, self._follow)
@@ -78,27 +63,15 @@ class Session:
         self._phase = windows.OFF if self._windowed else windows.ON
         self._following = _thread.allocate_lock()
         self._main_ident = _thread.get_ident()
-        self._starting: List[str] = []  # import path entries that Python is about to add
-        self._worker = ""  # multiprocessing's name of this process, if it forked it
-        self._pools: Any = None  # until a library is loaded that may have one
-        self._reserve, self._memory = Reserve(), Reserve()
-        self._identity: Dict[str, Any] = {}
         self._notes: Dict[str, Any] = {}
-        self._own_profilers: List[Tuple[Any, int]] = []
+        self._own_profilers = OwnProfilers(
+            self._begin_if_awaited, self._pause, self._trace_again, self._follows
+        )
         self._over = False
         self._share, self._samples_only = 0.0, False
         self._costly_starts = ""
         self._tiers: Optional[Tiers] = None  # None unless tables are mapped
         self._awaits_call = False  # in a forked child before its first call: all data is the parent's
-        # Without a sampler on this machine, this process reads the counters. Later imports are impossible.
-        self._machine: Any = None
-        if not os.path.exists(os.path.join(spool, settings.sampled_mark(process_facts.boot_id()))):
-            from . import machine
-
-            self._machine = machine
-        local = os.path.join(spool, process_facts.boot_id() + settings.LOCAL_SUFFIX)
-        if os.path.isdir(local):  # absent e.g. in a container
-            self._spool = os.readlink(local)
 
     def start(self) -> None:
         """Begin to trace and to write records; called once, before the interpreter runs the target."""
@@ -111,23 +84,15 @@ class Session:
                 self._hooks.install()
             self._wrap_exits()
             if self._native is not None:
-                self._make_way_for_own_profilers()
                 if PER_THREAD and self._profiled:
                     after_import({"threading": lambda module: self._tracer.threading_is_there(module)})
-                own_function.make_way(
-                    (Collector, self._native.Collector),
-                    self._follows,
-                    self._own_function_on,
-                    self._own_profiler_off,
-                )
-                if PER_THREAD:
-                    own_function.hide_collector(self._native.Collector)
+                self._own_profilers.make_way(_lsprof, self._native.Collector)
                 sys._profkit = windows.Control(self._windows)  # type: ignore[attr-defined]
             if self._windowed and self._windows.possible:
                 self._windows.begin()
-            self._starting = process_facts.script_directory()
+            self._record.starting = process_facts.script_directory()
             self._write_first()
-            self._starting = []
+            self._record.starting = []
             self._trace()
         except Exception as error:  # the target must run regardless
             self._notes["agent_failed"] = repr(error)
@@ -136,53 +101,30 @@ class Session:
         self._writing = _thread.allocate_lock()
         self._over = self._begun = False
         self._notes = self._lacking()
-        self._identity = process_facts.identity()
-        self._identity["forked"] = forked
-        self._identity["begin_time"], self._identity["begin_perf"] = now, perf
-        if not forked:  # libraries read it when loaded; in a fork they are loaded already
-            self._environment_at_start = self._identity["environment_at_start"]
-        self._identity["environment_at_start"] = self._environment_at_start
-        if self._machine is not None:
-            self._first_reading, self._quota = self._machine.reading(), self._machine.quota_cpus()
-        self._path = os.path.join(
-            self._spool,
-            "%s-%d-%d" % (self._identity["host"], self._identity["pid"], int(wall_time() * 1e6)),
-        )
+        self._own_profilers.notes = {}
+        self._record.begin(forked, now, perf)
         if not forked:
-            native.take_out_costs(self._native, self._spool)
-        self._reserve.open(self._path)
-        path, descriptor = self._path + RESERVE_SUFFIX, self._reserve.descriptor
-        self._mapped = native.map_tables(self._native, path, descriptor)
-        if self._native is not None and not self._mapped:
-            self._memory.open_memory()
-            descriptor = self._memory.descriptor
-            self._mapped = native.map_tables(self._native, "/proc/self/fd/%d" % descriptor, descriptor)
-            if not self._mapped:
-                self._notes["tables_full"] = True
-        self._tracer = native.tracer(self._native if self._mapped else None, True, inherited)
-        self._profiled = self._profiled and not (self._windowed and not self._can_follow())
-        if self._mapped:
+            event_costs.take_out_costs(self._native, self._record.spool)
+        mapped = self._record.map_tables()
+        if self._native is not None and not mapped:
+            self._notes["tables_full"] = True
+        self._tracer = native.tracer(self._native if mapped else None, True, inherited)
+        if self._profiled and self._windowed:
+            self._profiled = mapped and self._windows.possible and not FREE_THREADED
+            if not self._profiled:
+                self._notes["windows_missed"] = True
+        if mapped:
             first = settings.FIRST_LOOK_FORKED if forked else settings.FIRST_LOOK
             self._native.serve(self._look, first)
-            self._share, self._samples_only = _overhead_asked()
+            self._share, self._samples_only = overhead_asked()
             mark = settings.COSTLY_FORKS_SUFFIX if forked else settings.COSTLY_STARTS_SUFFIX
-            self._costly_starts = process_facts.file_of_interpreter(self._spool, mark)
+            self._costly_starts = process_facts.file_of_interpreter(self._record.spool, mark)
             self._native.limit(self._share)
             if not forked and not self._windowed:
                 self._native.watch_collections(gc.callbacks)
             self._tiers = Tiers(
-                self._native,
-                self._tracer,
-                self._main_ident,
-                self._may_change_tier,
-                self._costly_starts,
+                self._native, self._tracer, self._main_ident, self._may_change_tier, self._costly_starts
             )
-
-    def _can_follow(self) -> bool:
-        possible = self._mapped and self._windows.possible and not FREE_THREADED
-        if not possible:
-            self._notes["windows_missed"] = True
-        return possible
 
     def _lacking(self) -> Dict[str, Any]:
         """Return the notes that say why no functions are recorded, if so."""
@@ -198,8 +140,8 @@ class Session:
             pass
         elif not self._profiled:
             self._notes["not_traced"] = True
-        elif self._own_profilers:
-            self._notes["own_profiler"] = [[perf_counter(), None]]
+        elif self._own_profilers.on:
+            self._own_profilers.notes["own_profiler"] = [[perf_counter(), None]]
         else:
             self._phase = self._windows.phase() if self._windowed else windows.ON
             if self._phase != windows.OFF:
@@ -207,7 +149,7 @@ class Session:
             self._begun = True
             if self._windowed:
                 self._watch_windows()
-            elif self._samples_only or not self._identity["forked"]:
+            elif self._samples_only or not self._record.forked:
                 self._watch_tiers()
 
     # Tiers
@@ -223,7 +165,7 @@ class Session:
             self._notes["no_samples"] = True
 
     def _may_change_tier(self) -> bool:
-        return self._begun and not (self._over or self._own_profilers)
+        return self._begun and not (self._over or self._own_profilers.on)
 
     # Windows
 
@@ -231,14 +173,13 @@ class Session:
         """Have the tracer's thread follow the windows; forks end it."""
         if self._tiers is None or self._over or not (self._begun and self._windowed):
             return
-        if not self._tiers.follow(self._heard, self._after_fork_in_parent):
+        if not self._tiers.follow(
+            lambda: without_collections(self._follow_windows), self._after_fork_in_parent
+        ):
             self._notes["windows_missed"] = True
 
-    def _heard(self) -> float:
-        """Follow the windows; return the seconds until the clock changes them."""
-        return _without_collections(self._follow_windows)
-
     def _follow_windows(self) -> float:
+        """Follow the windows; return the seconds until the clock changes them."""
         self._windows.heard()
         self._follow()
         return self._windows.until()
@@ -254,7 +195,7 @@ class Session:
                     self._note_displacement()
                     self._tracer.close()
                     self._look()
-                elif not self._own_profilers:
+                elif not self._own_profilers.on:
                     threads = native.threads_to_trace(self._main_ident)
                     if _thread.get_native_id() not in self._native.watching_threads():
                         threads[_thread.get_ident()] = _thread.get_native_id()
@@ -267,17 +208,14 @@ class Session:
     # Records
 
     def _write_first(self, forked: bool = False) -> None:
-        """Write the first record before anything is traced, since calls made here are not the target's.
-
-        A forked child's goes beside its tables: most children end before a separate file pays off.
-        """
-        if self._mapped or not self._profiled:
-            self._beside_tables = self._mapped and forked
+        """Write the first record before anything is traced, since calls made here are not the target's."""
+        if self._record.mapped or not self._profiled:
+            self._record.beside_tables(forked)
             try:
                 self._write("snapshot")
             except Exception as error:
                 self._notes["agent_failed"] = repr(error)
-            self._beside_tables = False
+            self._record.beside_tables(False)
 
     def _look(self) -> float:
         """Write what may have changed; return the seconds until the next time.
@@ -296,8 +234,8 @@ class Session:
             self._watch_tiers()
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
-        pause: float = 3 * (perf_counter() - self._identity["begin_perf"])
-        if self._memory.descriptor >= 0:  # nothing else keeps the tables
+        pause: float = 3 * self._record.age()
+        if self._record.in_memory:
             pause = min(pause, settings.USUAL_INTERVAL)
         return max(pause, took / settings.SNAPSHOT_SHARE)
 
@@ -306,7 +244,7 @@ class Session:
         # With a limit: a snapshot may hang in a file system that does not answer.
         mine = self._writing.acquire(True, _LONGEST_WAIT)
         try:
-            return _without_collections(self._write_alone, state)
+            return without_collections(self._write_alone, state)
         finally:
             if mine:
                 self._writing.release()
@@ -314,62 +252,14 @@ class Session:
     def _write_alone(self, state: str) -> float:
         begun = thread_time()
         own = set() if self._tiers is None else self._tiers.threads()
-        record = process_facts.record(self._identity, state, self._usage, own, self._tracer)
-        record["path"] = self._starting + record["path"]
-        record["worker"] = record["worker"] or self._worker
-        if self._machine is not None:
-            record["machine"] = [self._first_reading, self._machine.reading()]
-            record["quota_cpus"] = self._quota
-        if self._mapped and state != "snapshot":
-            self._native.sync_tables()
-        record["mapped"] = self._mapped
-        record["thread_names"] = [list(item) for item in native.thread_names().items()]
-        record["pools"] = self._read_pools(state != "snapshot")
-        record["notes"] = self._notes if self._hooks is None else {**self._hooks.notes, **self._notes}
-        parts = record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, record)
-        if not (self._beside_tables and self._native.keep(b"".join(parts))):
-            self._replace(parts, state, record["perf"])
+        hooks = {} if self._hooks is None else self._hooks.notes
+        notes = {**hooks, **self._notes, **self._own_profilers.notes}
+        failed = self._record.write(
+            state, own, self._tracer, notes, lambda: state == "snapshot" and self._over
+        )
+        if failed:
+            self._notes["write_failed"] = failed
         return thread_time() - begun
-
-    def _read_pools(self, final: bool) -> Any:
-        if self._pools is None:
-            if not final and "_ctypes" not in sys.modules:
-                return None  # a snapshot could not ask them
-            if not process_facts.may_have_pools():
-                return []
-            try:
-                self._pools = later("thread_pools").Pools()
-            except Exception:
-                return None  # e.g. no file can be opened now
-        return self._pools.read(final)
-
-    def _replace(self, parts: Tuple[bytes, bytes], state: str, perf: float) -> None:
-        try:
-            if self._memory.descriptor >= 0:
-                self._put(self._memory.content(), state, RESERVE_SUFFIX)
-            self._put(parts, state, settings.RECORD_SUFFIX)
-        except OSError as error:
-            if state == "snapshot" and self._over:
-                return
-            # Disk full or directory gone: keep the earlier record, and note it in a later one.
-            in_file = self._mapped and self._memory.descriptor < 0
-            if not (self._native.keep(b"".join(parts)) if in_file else self._reserve.write(parts, error)):
-                self._notes["write_failed"] = "%s" % error
-                if state != "snapshot":
-                    leave_end(self._path, state, error, perf, process_time())
-
-    def _put(self, parts: Iterable[bytes], state: str, suffix: str) -> None:
-        temporary = self._path + ".writing"
-        fd = _os_open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
-        try:
-            for part in parts:
-                view = memoryview(part)
-                while view:
-                    view = view[_os_write(fd, view) :]
-        finally:
-            _os_close(fd)
-        if state != "snapshot" or not self._over:  # else this snapshot was overtaken by the last record
-            _os_replace(temporary, self._path + suffix)
 
     def _end(self, state: str) -> None:
         """Write the last record; nothing of the target follows, unless an exec fails."""
@@ -381,7 +271,7 @@ class Session:
                 return
             self._begin_in_child()
         # A second Ctrl-C while the first KeyboardInterrupt ends the process would raise another one here.
-        ignoring = state == "exited" and _ignore_interrupts()
+        ignoring = state == "exited" and ignore_interrupts()
         try:
             # Whatever the target has broken, the last record is written.
             look = self._note_displacement
@@ -396,8 +286,8 @@ class Session:
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         finally:
-            if ignoring:  # a process that dies of the first one sends it to itself
-                _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+            if ignoring:
+                heed_interrupts()
 
     def _stop_watching(self) -> None:
         if self._tiers is not None:
@@ -425,9 +315,9 @@ class Session:
         self._forked_at = wall_time(), perf_counter()
         try:
             self._awaits_call = bool(
-                self._mapped
+                self._record.mapped
                 and self._begun
-                and not (self._over or self._windowed or self._own_profilers)
+                and not (self._over or self._windowed or self._own_profilers.on)
                 and self._tracer.sees()
             )
             if self._awaits_call:
@@ -435,6 +325,10 @@ class Session:
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         if not self._awaits_call:
+            self._begin_in_child()
+
+    def _begin_if_awaited(self) -> None:
+        if self._awaits_call:
             self._begin_in_child()
 
     def _begin_in_child(self) -> None:
@@ -446,16 +340,13 @@ class Session:
             else:
                 inherited.finish()
             self._inherited = inherited  # freeing the parent's entries here would only take time
-            if self._pools is not None:
-                self._pools.forget()
-            self._reserve.close()
-            self._memory.close()
+            self._record.leave_to_parent()
             self._windows.forked()
             self._following = _thread.allocate_lock()
             self._tiers = None
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
-            self._worker = process_facts.name_of_worker(sys._getframe()) or self._worker
+            self._record.worker = process_facts.name_of_worker(sys._getframe()) or self._record.worker
             self._write_first(forked=True)
             self._trace()
         except Exception as error:
@@ -474,8 +365,7 @@ class Session:
                 try:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
-                    if self._awaits_call:
-                        self._begin_in_child()
+                    self._begin_if_awaited()
                     self._over = False
                     self._watch_windows()
                     self._watch_tiers()
@@ -494,133 +384,17 @@ class Session:
 
     # A target that profiles itself
 
-    def _make_way_for_own_profilers(self) -> None:
-        """Pause while the target's own cProfile is on, so that it works as without us.
-
-        Otherwise its ``enable`` would silently displace our collector up to Python 3.11, and raise
-        ``ValueError`` from 3.12 on.
-        """
-        session = self
-
-        class Profiler(Collector):  # type: ignore[misc]
-            """The built-in profiler."""
-
-            def enable(self, *args: Any, **kwargs: Any) -> None:
-                session._own_profiler_on(self)
-                try:
-                    Collector.enable(self, *args, **kwargs)
-                except BaseException:
-                    session._own_profiler_off(self)
-                    raise
-
-            def disable(self) -> None:
-                # No calls before the profiler is off, and then only through map(): the target's profile must
-                # hold one call of disable(), for which this function stands.
-                for own in session._own_profilers:
-                    if own[0] is self:
-                        break
-                else:
-                    return  # it is off already: the original would switch off ours
-                for _ in map(Collector.disable, (self,)):
-                    pass
-                session._own_profiler_off(self)
-
-            def getstats(self) -> List[Any]:
-                # Calls of these functions appear as calls of the built-in ones. Nothing is called: the
-                # profiler may be on.
-                stats: List[Any] = []
-                for found in map(Collector.getstats, (self,)):
-                    for entry in found:
-                        for code, label in own_functions:
-                            if entry[0] is code:
-                                entry = type(entry)((label, *entry[1:]))
-                            calls: List[Any] = []
-                            for call in entry[5] or ():
-                                calls += (type(call)((label, *call[1:])) if call[0] is code else call,)
-                            if calls:
-                                entry = type(entry)((*entry[:5], calls))
-                        stats += (entry,)
-                return stats
-
-        # Code of our functions, and cProfile's label of the originals, which it compares by identity.
-        own_functions = [
-            (function.__code__, "<method '%s' of '_lsprof.Profiler' objects>" % function.__name__)
-            for function in (Profiler.disable, Profiler.getstats)
-        ]
-        Profiler.__module__ = "_lsprof"
-        Profiler.__qualname__ = "Profiler"
-        _lsprof.Profiler = Profiler  # type: ignore[misc]
-
     def _follows(self, function: Any) -> bool:
         """Whether a profile function is the tracer's hook for new threads."""
         return getattr(function, "__self__", None) is self._tracer
 
-    def _own_function_on(self, function: Any, key: Any) -> None:
-        if PER_THREAD and not self._follows(function):  # from Python 3.12 on both can be set
-            self._own_profiler_on(key)
-
-    def _own_profiler_on(self, profiler: Any) -> None:
-        if self._awaits_call:
-            self._begin_in_child()
-        if not self._own_profilers:
-            spans = self._notes.setdefault("own_profiler", [])
-            if len(spans) < _OWN_PROFILES_KEPT:
-                spans.append([perf_counter(), None])
-            else:
-                # A target that profiles each of a million requests must not grow the list.
-                self._notes["own_profiler_more"] = self._notes.get("own_profiler_more", 0) + 1
-                spans[-1][1] = None
-        self._own_profilers.append((profiler, _thread.get_ident()))
+    def _pause(self) -> None:
         self._tracer.pause()
-
-    def _own_profiler_off(self, profiler: Any) -> None:
-        """Trace this thread again unless another of the target's profilers is on in it."""
-        if not any(own is profiler for own, _ in self._own_profilers):
-            return
-        self._own_profilers = [(own, ident) for own, ident in self._own_profilers if own is not profiler]
-        if not self._own_profilers and self._notes.get("own_profiler"):
-            self._notes["own_profiler"][-1][1] = perf_counter()
-        self._trace_again()
 
     def _trace_again(self) -> None:
         thread = _thread.get_ident()
         if self._phase == windows.OFF or self._sampled():
             return
-        if not self._over and not any(not PER_THREAD or ident == thread for _, ident in self._own_profilers):
+        others = any(not PER_THREAD or ident == thread for _, ident in self._own_profilers.on)
+        if not self._over and not others:
             self._tracer.resume()
-
-
-def _overhead_asked() -> Tuple[float, bool]:
-    """Return the share of time for the tracer (0: no limit), and whether to sample at once."""
-    asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
-    if asked == settings.SAMPLES_ONLY or FREE_THREADED:
-        return _ALMOST_NOTHING, True
-    try:
-        share = float(asked)
-    except ValueError:
-        return 0.0, False  # the target has changed it
-    return (share if 0.0 < share < 1.0 else 0.0), False
-
-
-def _without_collections(call: Callable[..., float], *arguments: str) -> float:
-    """Call our function, with no collection that would run finalisers of the target in it."""
-    if not hasattr(gc, "set_threshold"):
-        return call(*arguments)
-    before = gc.get_threshold()
-    gc.set_threshold(*settings.NEVER_COLLECT)
-    try:
-        return call(*arguments)
-    finally:
-        if gc.get_threshold() == settings.NEVER_COLLECT:
-            gc.set_threshold(*before)
-
-
-def _ignore_interrupts() -> bool:
-    """Ignore SIGINT if it would raise KeyboardInterrupt in this thread; return whether it would."""
-    if _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
-        return False
-    try:
-        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-    except ValueError:  # not the main thread or not the main interpreter
-        return False
-    return True

@@ -74,7 +74,7 @@ SAMPLED_SUFFIX = ".sampled"
 #: file system, which may block a process.
 LOCAL_SUFFIX = ".local"
 
-#: Suffix of the file with the tracer's event costs on a machine, see `native.take_out_costs`.
+#: Suffix of the file with the tracer's event costs on a machine, see `event_costs.take_out_costs`.
 COSTS_SUFFIX = ".costs"
 #: Suffixes of the mark that a process of one interpreter, sampled at start-up, leaves for later ones, and of that of
 #: a forked child.
@@ -83,9 +83,6 @@ COSTLY_FORKS_SUFFIX = "-forked" + COSTLY_STARTS_SUFFIX
 
 #: Default seconds between two snapshots of a process.
 USUAL_INTERVAL = 1.5
-
-#: Thresholds of the garbage collector at which it does not run.
-NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
 #: Share of a CPU that snapshots may take.
 SNAPSHOT_SHARE = 0.01

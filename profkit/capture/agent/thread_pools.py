@@ -11,7 +11,7 @@ import sys
 from _frozen_importlib_external import ExtensionFileLoader
 
 from . import process_facts
-from .pool_libraries import NativeLibrary, Package, ready
+from .pool_libraries import PACKAGES, NativeLibrary, ready
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _OTHERS = tuple(start for kind in NativeLibrary.registered for start in kind.oth
 _PER_THREAD = frozenset(
     ["torch"]
     + [kind.name for kind in NativeLibrary.registered if kind.per_thread]
-    + [kind.name for kind in Package.registered if kind.per_thread]
+    + [package.name for package in PACKAGES if package.per_thread]
 )
 
 #: File whose `CDLL.__init__` loads libraries for Python code.
@@ -63,7 +63,7 @@ class Pools:
         if rows is None and final:
             rows = _from_threadpoolctl()
         packages: List[Row] = []
-        for package in Package.registered:
+        for package in PACKAGES:
             if final or not package.only_at_end:
                 packages += package.rows()
         if rows is None:

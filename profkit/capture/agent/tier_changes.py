@@ -10,12 +10,12 @@ import os
 import sys
 from time import perf_counter
 
-from . import native
+from . import native, settings
 from .tracer import FREE_THREADED
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, List, Set
+    from typing import Any, Callable, List, Set, Tuple
 
     from .tracer import Tracer
 
@@ -29,8 +29,23 @@ _TOOLS = (4, 3, 5)
 #: Seconds that count as a process's start-up, mostly imports.
 _START = 1.0
 
+#: Budget of a process that is sampled from the start.
+_ALMOST_NOTHING = 1e-6
+
 #: Whether fork hooks are registered; they make each fork slower, so only if needed.
 _stopped_for_forks: List[bool] = []
+
+
+def overhead_asked() -> Tuple[float, bool]:
+    """Return the share of time for the tracer (0: no limit), and whether to sample at once."""
+    asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
+    if asked == settings.SAMPLES_ONLY or FREE_THREADED:
+        return _ALMOST_NOTHING, True
+    try:
+        share = float(asked)
+    except ValueError:
+        return 0.0, False  # the target has changed it
+    return (share if 0.0 < share < 1.0 else 0.0), False
 
 
 class Tiers:

@@ -58,9 +58,6 @@ class Tracer:
     def close(self) -> None:
         """Close open calls and stop tracing all threads until `open`, from any thread."""
 
-    def leave(self) -> None:
-        """Stop following threads that continue after the traced part, from any thread, after `finish`."""
-
     def sees(self) -> bool:
         """Whether a call of this thread would be noticed at once."""
         return False

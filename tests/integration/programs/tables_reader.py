@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from profkit.capture.mapped_tables import MappedTables, read_tables
-from profkit.capture.record_types import ThreadTable
+from profkit.capture.thread_tables import ThreadTable
 
 
 def of_thread(file: MappedTables, table: ThreadTable) -> list[Any]:

@@ -1,0 +1,42 @@
+"""Run the agent's code in a thread of the target without what the target would do in it meanwhile."""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import gc
+
+TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
+if TYPE_CHECKING:
+    from typing import Callable
+
+#: Thresholds of the garbage collector at which it does not run.
+_NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
+
+
+def without_collections(call: Callable[..., float], *arguments: str) -> float:
+    """Call our function, with no collection that would run finalisers of the target in it."""
+    if not hasattr(gc, "set_threshold"):
+        return call(*arguments)
+    before = gc.get_threshold()
+    gc.set_threshold(*_NEVER_COLLECT)
+    try:
+        return call(*arguments)
+    finally:
+        if gc.get_threshold() == _NEVER_COLLECT:
+            gc.set_threshold(*before)
+
+
+def ignore_interrupts() -> bool:
+    """Ignore SIGINT if it would raise KeyboardInterrupt in this thread; return whether it would."""
+    if _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
+        return False
+    try:
+        _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    except ValueError:  # not the main thread or not the main interpreter
+        return False
+    return True
+
+
+def heed_interrupts() -> None:
+    """Undo `ignore_interrupts`: a process that dies of the first one sends it to itself."""
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
