@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import profkit
-from profkit.api.reported import Layout
 from profkit.cli.options import FORMATS
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
@@ -20,10 +19,8 @@ from profkit.report import markdown, terminal
 from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table, VerdictBlock
-from profkit.report.figures import Figure
 from profkit.report.notices import notice_text
-from profkit.report.renderers import RENDERERS, Renderer, Terminal, renderer_for, renderer_named
-from profkit.report.reports import RunReport
+from profkit.report.renderers import RENDERERS, Terminal, renderer_for, renderer_named
 from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
@@ -263,8 +260,6 @@ def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:
 
 # The registry
 
-SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
-
 
 def test_names_and_suffixes_are_each_of_one() -> None:
     names = [renderer.name for renderer in RENDERERS]
@@ -278,23 +273,6 @@ def test_names_and_suffixes_are_each_of_one() -> None:
         for suffix in renderer.suffixes:
             assert renderer_for(Path(f"a{suffix.upper()}")) is renderer
     assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
-
-
-@pytest.mark.parametrize("renderer", RENDERERS)
-def test_figures_are_made_only_for_what_draws(
-    renderer: type[Renderer], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    figures = RunReport.figures
-
-    def watched(report: RunReport) -> tuple[Figure, ...]:
-        made.append(report)
-        return figures(report)
-
-    monkeypatch.setattr(RunReport, "figures", watched)
-    text = renderer().render(profkit.read(SAMPLE).laid_out(Layout(drawn=True)), 5)
-    assert text.endswith("\n")
-    assert bool(made) == renderer.draws
 
 
 # What a terminal shows unless the whole report is asked for: the answer, on one screen
@@ -341,13 +319,6 @@ def test_the_functions_of_a_run_that_failed_are_not_compared() -> None:
     first, *rest = brief_diff(build.unfinished()).sections
     assert {type(block).__name__ for block in first.blocks} <= {"VerdictBlock", "Note"}
     assert all(section.title.startswith("What to do next") for section in rest if section.blocks)
-
-
-def test_the_headline_says_how_much_slower() -> None:
-    assert head(build.contended()).headline == (
-        "3.09× slower, 3.21 → 9.93 s: resource contention by other processes"
-    )
-    assert head(build.quiet()).headline == "No change beyond the noise: 3.96 → 4.00 s"
 
 
 def test_no_lost_time_is_no_alarm() -> None:

@@ -117,21 +117,6 @@ class TestWaitingIsNoWork:
 class TestWhereCallsOriginate:
     """A function is called four times as often because its caller changed, or because there is more work."""
 
-    def test_a_loop_in_blur_is_a_change_of_blur(self) -> None:
-        found = diffed(side(), side(**LOOP))
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
-        (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
-        assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 5.0, 20.0)
-        assert origin.numbers == {"caller": "blur", "calls": 100}
-
-    def test_both_at_once_are_separated_by_their_seconds(self) -> None:
-        found = diffed(side(), side(steps=200, **LOOP))
-        # Twice the steps at the baseline's cost; the loop turns 15 times more in each of the 200.
-        assert found.account.seconds("work") == pytest.approx(3.15)
-        assert found.account.seconds("code") == pytest.approx(200 * 15 * 0.002)
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
-        assert [f.cause for f in found.verdict.findings if f.cause != "code-change"] == ["workload-change"]
-
     def test_plain_profiles_name_the_function_whose_calls_changed_alone(self) -> None:
         found = diffed(plain(training()), plain(training(per_step={"sharpen": 20})))
         assert (found.verdict.cause, found.verdict.rule) == ("code-change", "calls-per-call")
