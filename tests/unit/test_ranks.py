@@ -396,13 +396,6 @@ def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) 
     assert [(p.processes, p.nodes, p.runs) for p in study.places] == [(2, 1, 2), (4, 1, 2)]
 
 
-def test_json_follows_its_schema(tmp_path: Path) -> None:
-    jobs = [ran(tmp_path, 2, 1, 10.0, useful=8.0), ran(tmp_path, 4, 2, 12.0, useful=4.0)]
-    value = json.loads(read_scaling(jobs).report("json"))
-    check_schema(value, "scaling-1.json")
-    assert value["slowdowns"] == [{"fewer": 0, "more": 1, "factor": pytest.approx(1.2)}]
-
-
 def test_bad_input_of_scaling_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ran(tmp_path, 2, 1, 10.0, useful=8.0)
     write_plain(tmp_path / "a.prof", {("a.py", "f"): 1.0})
