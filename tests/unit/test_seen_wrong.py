@@ -13,6 +13,7 @@ from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.wording.verdicts import summary_of
 from profkit.verdict.alone import judge_run
+from tests.builders import with_main
 from tests.programs import ACQUIRE, Fn, compare, diffed, plain, program, training
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
@@ -156,8 +157,7 @@ class TestEnds:
         assert [a.subject for a in found.verdict.advice if a.kind == "run-to-end"] == failed
 
     def test_two_that_fail_before_anything_is_profiled_are_not_judged(self) -> None:
-        run = side(exit_status=1)
-        nothing = replace(run, processes=(replace(run.processes[0], threads=(), profiled=False),))
+        nothing = with_main(side(exit_status=1), threads=(), profiled=False)
         found = diffed(nothing, replace(nothing, path="another.prof"))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
         assert terminal.render(diff_document(found)).startswith("? One run failed")
@@ -260,7 +260,6 @@ class TestBoundRanks:
 
 def test_threads_without_functions_are_no_other_program() -> None:
     run = side()
-    (main,) = run.processes
     native = Thread(Profile.empty(), tid=999, run_s=1.0, run_queue_wait_s=0.0)
-    grown = replace(run, processes=(replace(main, threads=(*main.threads, native)),))
+    grown = with_main(run, threads=(*run.processes[0].threads, native))
     assert diffed(side(), grown).verdict.rule != "another-program"
