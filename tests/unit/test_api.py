@@ -221,6 +221,14 @@ def test_errors_name_the_parameter_and_no_option(call: Callable[[], object], mes
     assert "--" not in str(error.value)
 
 
+def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
+    path = Path(shutil.copy(CLEAN, tmp_path / "run.md"))
+    with pytest.raises(UsageError, match="is a profile that is read here") as error:
+        profkit.read(path).save(path)
+    assert error.value.parameter == "output"
+    assert path.read_bytes() == CLEAN.read_bytes()
+
+
 def test_what_a_notebook_shows_runs_no_script(contended: profkit.Diff, ranks: profkit.Run) -> None:
     for result, name in ((contended, "normalise"), (ranks, "backward")):
         html = result._repr_html_()

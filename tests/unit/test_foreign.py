@@ -291,3 +291,8 @@ def test_reports_neither_print_calls_nor_judge_from_them(path: Path, capsys: Cap
     assert {row["ncalls_kind"] for row in data["functions"]} == {"unknown"}
     found = said_by(capsys, "diff", path, SEEDS / "foreign" / "pyspy.json", "--format", "json")
     assert json.loads(found)["verdict"]["cause"] in ("inconclusive", "no-change")
+
+
+def test_other_json_is_no_profile(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not a known profile"):
+        read(tmp_path, {"a": 1})

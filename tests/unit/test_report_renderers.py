@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import profkit
+from profkit.api.reported import Layout
 from profkit.cli.options import FORMATS
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
@@ -19,8 +20,10 @@ from profkit.report import markdown, terminal
 from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table, VerdictBlock
+from profkit.report.figures import Figure
 from profkit.report.notices import notice_text
-from profkit.report.renderers import RENDERERS, Terminal, renderer_for, renderer_named
+from profkit.report.renderers import RENDERERS, Renderer, Terminal, renderer_for, renderer_named
+from profkit.report.reports import RunReport
 from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
@@ -273,6 +276,25 @@ def test_names_and_suffixes_are_each_of_one() -> None:
         for suffix in renderer.suffixes:
             assert renderer_for(Path(f"a{suffix.upper()}")) is renderer
     assert {renderer.name for renderer in RENDERERS if renderer.draws} == {"html", "svg"}
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+def test_figures_are_made_only_for_what_draws(
+    renderer: type[Renderer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    figures = RunReport.figures
+
+    def watched(report: RunReport) -> tuple[Figure, ...]:
+        made.append(report)
+        return figures(report)
+
+    monkeypatch.setattr(RunReport, "figures", watched)
+    text = renderer().render(
+        profkit.read(SAMPLES / "train_mlp" / "clean-1.prof").laid_out(Layout(drawn=True)), 5
+    )
+    assert text.endswith("\n")
+    assert bool(made) == renderer.draws
 
 
 # What a terminal shows unless the whole report is asked for: the answer, on one screen
