@@ -291,7 +291,7 @@ def test_figures_are_made_only_for_what_draws(
 
     monkeypatch.setattr(RunReport, "figures", watched)
     text = renderer().render(
-        profkit.read(SAMPLES / "train_mlp" / "clean-1.prof").laid_out(Layout(drawn=True)), 5
+        profkit.read(SAMPLES / "mpi_train" / "oversubscribed.prof").laid_out(Layout(drawn=True)), 5
     )
     assert text.endswith("\n")
     assert bool(made) == renderer.draws
