@@ -194,6 +194,18 @@ def captured(
     )
 
 
+def with_main(run: Run, **changes: Any) -> Run:
+    """The run with these fields of its first process."""
+    first, *others = run.processes
+    return replace(run, processes=(replace(first, **changes), *others))
+
+
+def with_thread(run: Run, **changes: Any) -> Run:
+    """The run with these fields of its first process's first thread."""
+    first, *others = run.processes[0].threads
+    return with_main(run, threads=(replace(first, **changes), *others))
+
+
 def timed(run: Run, factor: float = 1.0, scatter: float | None = 0.02) -> Run:
     """The run on a machine that took so many times as long for fixed work."""
     assert run.manifest is not None

@@ -34,7 +34,7 @@ from profkit.verdict.diagnosis import diagnose
 from profkit.verdict.judge import case_of
 from profkit.verdict.readings import Case
 from profkit.verdict.types import Diff
-from tests.builders import Row, manifest, profile
+from tests.builders import Row, manifest, profile, with_main
 
 PROJECT_FILE = "/w/m.py"
 #: A native lock, in which a main thread waits for its workers or for anything else.
@@ -351,8 +351,7 @@ def on(run: Run, day: int, minute: int = 0, **changes: object) -> Run:
 
 def captured(run: Run, seconds: float, error: float = 0.0) -> Run:
     """The same run with what capture is estimated to have added to the wall of its first process."""
-    first = replace(run.processes[0], effect=Effect(seconds, seconds - error, seconds + error))
-    return replace(run, processes=(first, *run.processes[1:]))
+    return with_main(run, effect=Effect(seconds, seconds - error, seconds + error))
 
 
 def assert_adds_up(found: Account, walls: Sequence[float] | None = None) -> None:

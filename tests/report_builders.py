@@ -554,13 +554,9 @@ def sampled_run() -> Run:
     known = profile((*TRAIN[:4], (*TRAIN[4][:3], 0, *TRAIN[4][4:])), traced=True)
     main = run.processes[0]
     threads = (replace(main.threads[0], profile=replace(known, **columns).validate()), main.threads[1])
-    main = replace(
-        main,
-        threads=threads,
-        tiers=(Tier("exact", 0.0), Tier("sampled", 0.031)),
-        effect=Effect(0.9, 0.7, 1.2),
-    )
-    return replace(run, processes=(main,), warnings=())
+    tiers = Tier("exact", 0.0), Tier("sampled", 0.031)
+    run = replace(run, processes=(main,), warnings=())
+    return builders.with_main(run, threads=threads, tiers=tiers, effect=Effect(0.9, 0.7, 1.2))
 
 
 def captured_run() -> Run:

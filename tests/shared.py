@@ -90,3 +90,24 @@ def finished(
     """Run a command to its end, and return its status and what it printed."""
     kwargs.setdefault("check", False)
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **kwargs)
+
+
+def until_end(reading: int) -> str:
+    """What is written to a terminal or a pipe until it is closed."""
+    text = b""
+    with contextlib.suppress(OSError):  # at the end of a terminal
+        while chunk := os.read(reading, 4096):
+            text += chunk
+    os.close(reading)
+    return text.decode()
+
+
+def screen(text: str) -> list[str]:
+    """The lines of a terminal to which a text was written."""
+    lines = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        cells = ""
+        for part in line.split("\r"):
+            cells = part + cells[len(part) :]
+        lines.append(cells.rstrip())
+    return lines

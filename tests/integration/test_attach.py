@@ -465,13 +465,6 @@ def test_a_program_that_is_no_python_has_counters(tmp_path: Path) -> None:
     assert busy.cpu_s > 0
 
 
-def test_functions_can_be_left_out(tmp_path: Path) -> None:
-    with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
-        run = attached(tmp_path, process.pid, "--functions", "none", seconds=0.5)
-    assert codes(run) == ["attached"]
-    assert not any(len(thread.profile) for process in run.processes for thread in process.threads)
-
-
 def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
     with of_another_user(tmp_path, "sys_ptrace") as look:
         done = finished(look, tmp_path, env=environment())

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from profkit.capture import native as compiled
@@ -74,18 +73,10 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
     run = captured(tmp_path, sys.executable, "-c", PROGRAM, "15")
     threads = [thread for thread in run.processes[0].threads if thread.paths is not None]
     assert {thread.name for thread in threads} >= {"MainThread", "other"}
-    for thread in threads:
+    for thread in threads:  # calls and times add up in `test_combinations`
         paths, profile = thread.paths, thread.profile
-        # What the profile says, divided. The tracer's own time, some tenths of a microsecond, is taken out of every
-        # call; where it is more than the calls have, a function and its contexts are cut at 0 apart.
-        taken = 5e-7 * profile.ncalls
-        assert paths.tottime.sum() == pytest.approx(profile.total, rel=0.02, abs=taken.sum())
-        assert paths.ncalls.sum() == profile.ncalls.sum()
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
-        known = paths.function >= 0
-        of_function = np.bincount(paths.function[known], paths.tottime[known], len(profile))
-        assert (of_function <= 1.02 * profile.tottime + taken + 0.05 * profile.total).all()
     for thread in (thread for thread in threads if thread.name in ("MainThread", "other")):
         found = chains(thread)
         (top,) = {chain[: chain.index("many") + 1] for chain in found if "many" in chain}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import signal
 import subprocess
@@ -29,42 +28,9 @@ from tests.integration.capturing import (
     profkit_command,
     script,
 )
-from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
+from tests.interpreters import EACH_WAY, interpreter
 from tests.requirements import require
 from tests.shared import finished
-
-
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_counts_equal_cprofile(tmp_path: Path, version: str) -> None:
-    """Every function of the program and the built-ins it calls: calls as `python -m cProfile` counts them."""
-    python = interpreter(version)
-    program = str(PROGRAMS / "counted.py")
-    subprocess.run(
-        [python, "-m", "cProfile", "-o", "plain.prof", program],
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    plain = marshal.loads((tmp_path / "plain.prof").read_bytes())
-    process = captured(tmp_path, python, program).processes[0]
-    assert process.python.startswith(version)
-    profile = process.threads[0].profile
-    mine: dict[tuple[int, str], tuple[int, int]] = {}
-    functions = names(profile)
-    rows = [row for row in range(len(profile)) if profile.strings[profile.file[row]] == program]
-    for row in rows:
-        key = int(profile.line[row]), functions[row]
-        before, primitive = mine.get(key, (0, 0))
-        mine[key] = before + int(profile.ncalls[row]), primitive + int(profile.primitive_calls[row])
-    # Two lambdas on one line share a row of cProfile's, which keeps one of them: TRAPS 1. Ours are both there.
-    theirs = {(line, name): (v[1], v[0]) for (file, line, name), v in plain.items() if file == program}
-    lambdas = [key for key in theirs if key[1] == "<lambda>"]
-    assert len(lambdas) == 1
-    assert theirs.pop(lambdas[0]) == (1, 1)
-    assert mine.pop(lambdas[0]) == (2, 2)
-    assert mine == theirs
-    assert [functions[row] for row in rows].count("<lambda>") == 2
 
 
 def test_functions_carry_qualname_module_and_source(tmp_path: Path) -> None:

@@ -231,14 +231,6 @@ def test_an_exit_that_python_does_not_see(tmp_path: Path) -> None:
     assert said(run, "exited-unrecorded").numbers["status"] == 5
 
 
-def test_an_exec_that_python_does_not_see(tmp_path: Path) -> None:
-    words = "(ctypes.c_char_p * 4)(sys.executable.encode(), b'-c', b'def after(): pass\\nafter()', None)"
-    text = WORKS + f"ctypes.CDLL(None).execv(sys.executable.encode(), {words})"
-    run = captured(tmp_path, sys.executable, script(tmp_path, text))
-    assert sorted(p.exit for p in run.processes) == ["exited", "replaced"]
-    said(run, "replaced-unrecorded")
-
-
 def test_killed_after_an_exec_that_failed(tmp_path: Path) -> None:
     """Its record said that another program took its place, before that was known to be wrong."""
     failing = "try: os.execv('/nonexistent', ['x'])\nexcept OSError: pass\n"

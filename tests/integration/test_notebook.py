@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import profkit
 from tests.integration.capturing import ROOT, environment
 from tests.shared import finished
@@ -87,15 +85,3 @@ def test_what_goes_wrong_is_told_as_ipython_tells_it(tmp_path: Path) -> None:
     assert "Traceback" not in by["err"] + by["out"]
     assert after["value"] == "2"
     assert after["profile"] == "None"
-
-
-@pytest.mark.parametrize("result", ["profkit.read('a.prof')", "profkit.diff('a.prof', 'a.prof')"])
-def test_results_show_themselves(result: str, tmp_path: Path) -> None:
-    sample = ROOT / "sample_profiles" / "train_mlp" / "clean-1.prof"
-    (tmp_path / "a.prof").write_bytes(sample.read_bytes())
-    cell = f"import profkit\nfrom IPython.display import display\ndisplay({result})"
-    (said,) = run_cells(tmp_path, cell)
-    (data,) = said["shown"]
-    assert data["text/html"].startswith('<div class="profkit">')
-    assert data["text/plain"].startswith("<profkit.")
-    assert "\n" not in data["text/plain"]

@@ -404,7 +404,7 @@ def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path) -> None:
 
 
 FORKS = """
-import os, sys, tier, time
+import os, tier, time
 
 def leaf(): pass
 
@@ -418,7 +418,7 @@ def grandchild():
         os._exit(4)
     assert os.wait()[1] == 4 << 8
 
-if len(sys.argv) > 1: tier.until_sampled()
+tier.until_sampled()
 ran = 0
 for number in range(12):
     began = time.thread_time()
@@ -432,21 +432,18 @@ open("ran", "w").write(str(ran))
 """
 
 
-@pytest.mark.parametrize("tier", ["exact", "sampled"])
 @pytest.mark.parametrize("version", BOTH_WAYS)
-def test_forks(tmp_path: Path, version: str, tier: str) -> None:
+def test_forks(tmp_path: Path, version: str) -> None:
     """From Python 3.12 on `os.fork` warns where there are threads: there are none of the tracer's then."""
-    words = ("sampled",) if tier == "sampled" else ()
-    command = (interpreter(version), "-W", "error", script(tmp_path, FORKS), *words)
-    options = {"exact": ("--exact",), "sampled": ("--overhead", "5%")}[tier]
-    run = captured(tmp_path, *command, options=options, env=TIERED)
+    command = (interpreter(version), "-W", "error", script(tmp_path, FORKS))
+    run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED)
     main, *children = run.processes
     assert len(children) == 24
     for child in children:
         assert child.exit == "exited"
         assert calls(child)["leaf"] == 50
-    assert kinds(main)[-1] == tier
-    if version in NEW and tier == "sampled":  # nor is a call that it made between them
+    assert kinds(main)[-1] == "sampled"
+    if version in NEW:  # nor is a call that it made between them
         assert intervals(main, "tier.py")["samples_for"] == (12, 12)
     # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out.
     ran = float((tmp_path / "ran").read_text())

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,17 +33,6 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ranks(*words: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
     words = (*map(str, words), "--format", "json", "--full-paths")
     return in_process(Path(), "ranks", *words, status=status)
-
-
-@contextmanager
-def local_cluster(**options: object) -> Iterator[str]:
-    distributed = imported("distributed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own sockets and loops
-        with distributed.LocalCluster(
-            protocol="tcp://", host="127.0.0.1", n_workers=2, dashboard_address="127.0.0.1:0", **options
-        ) as cluster:
-            yield cluster.scheduler_address
 
 
 #: Waits for the workers, and prints the scheduler's address.
@@ -83,13 +71,6 @@ def separate_processes(directory: Path) -> Iterator[str]:
             os.killpg(process.pid, signal.SIGKILL)  # they wait for each other before they end
         for process in begun:
             process.wait(30)
-
-
-def test_a_local_cluster_gives_the_same_result(job: Path) -> None:
-    here = ranks(job)
-    assert '"label": "rank 11"' in here.stdout
-    with local_cluster(processes=False, threads_per_worker=2) as address:
-        assert ranks(job, "--dask", address).stdout == here.stdout
 
 
 def test_scheduler_and_workers_as_processes_of_their_own(job: Path, tmp_path: Path) -> None:

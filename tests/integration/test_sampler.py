@@ -18,6 +18,7 @@ from profkit.model import Machine, Process, Run
 from tests.integration.capturing import (
     PROGRAMS,
     captured,
+    codes,
     environment,
     in_process,
     limited_cgroup,
@@ -194,6 +195,7 @@ def test_python_that_c_code_executes_in_its_place_is_counted_once(tmp_path: Path
     )
     run = captured(tmp_path, sys.executable, "-c", program)
     assert sorted(process.exit for process in run.processes) == ["exited", "replaced"]
+    assert codes(run) == ["replaced-unrecorded"]
     assert sum(p.cpu_s or 0 for p in run.processes) == pytest.approx(run.machine.tree_cpu_s, abs=0.05)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
@@ -20,7 +19,7 @@ from profkit.formats import load_run
 from profkit.study.trials import Interrupted, run_once
 from tests.integration.capturing import profkit, started, wait_until
 from tests.requirements import imported
-from tests.shared import check_schema, words_of
+from tests.shared import check_schema, screen, until_end, words_of
 
 #: Sleeps: its time does not depend on how busy the machine is, and settings differ by far more than the noise.
 PROGRAM = textwrap.dedent(
@@ -71,11 +70,7 @@ def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path) -> None:
     reading, writing = pty.openpty()
     with started(place, *words, "--no-profile", *target("{w}"), stderr=writing) as study:
         os.close(writing)
-        text = ""
-        with contextlib.suppress(OSError):  # at the end of a terminal
-            while chunk := os.read(reading, 4096):
-                text += chunk.decode()
-        os.close(reading)
+        text = until_end(reading)
     assert study.returncode == 0, text
     shown = re.findall(r"\rprofkit: sweep: run (\d) of (\d): w=(\d), (\d+) s(, about \d+ s left)?", text)
     assert shown
@@ -83,8 +78,7 @@ def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path) -> None:
     # Nothing is known of the first run's end; by then, of the last one's.
     assert any(left for *_, left in shown)
     # One line is written again and again; what stays is the line of each run that has ended.
-    kept = [line.rpartition("\r")[2].rstrip() for line in text.replace("\r\n", "\n").split("\n")]
-    runs = [line for line in kept if line]
+    runs = [line for line in screen(text) if line]
     assert len(runs) == 4
     assert all(re.fullmatch(r"profkit: run \d of \d: w=\d: .*", line) for line in runs)
 

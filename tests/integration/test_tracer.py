@@ -79,17 +79,6 @@ def test_open_calls_are_exact_when_read_from_another_thread(version: str) -> Non
         assert names.count("outer") == 1
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_threads_can_be_left_while_they_run(version: str) -> None:
-    found = check(version, "suspend")
-    before, after = found["calls"]
-    assert len(before) == 4
-    assert min(before) > 0
-    assert after == before
-    assert found["profiles"] == ["None"] * 4
-    assert found["tool"] is None
-
-
 @pytest.mark.alone
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_waiting_adds_up_to_the_kernels_figures(version: str) -> None:
@@ -117,13 +106,6 @@ def test_memory_stays_flat_over_a_million_calls(version: str) -> None:
     assert found["dropped"] < 1 << 20
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_a_fork_in_the_middle_of_a_call(version: str) -> None:
-    found = check(version, "fork")
-    assert found["parent"] == 2
-    assert found["child"] == [1], "of the child's own collector, and nothing of the parent's"
-
-
 @pytest.mark.parametrize("how", ["normal", "kept", "raise", "_exit"])
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_the_end_with_daemon_threads_running(version: str, how: str) -> None:
@@ -142,13 +124,6 @@ def test_a_target_that_closes_our_descriptor_and_takes_its_number(version: str) 
     assert found["cumblocked"] == pytest.approx(0.03, abs=0.01)
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_a_deep_recursion(version: str) -> None:
-    found = check(version, "deep")
-    assert (found["calls"], found["recursive"]) == (20001, 20000)
-    assert found["total"] == pytest.approx(found["own"], rel=1e-6)
-
-
 @pytest.mark.parametrize("version", ["3.12", "3.14"])
 def test_one_place_for_a_profiler(version: str) -> None:
     found = check(version, "busy_place")
@@ -156,16 +131,3 @@ def test_one_place_for_a_profiler(version: str) -> None:
     assert ours == "Another profiling tool is already active"
     assert cprofiles in (ours, "tool 2 is already in use")  # from Python 3.14 on
     assert found["leaf"] == 1
-
-
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_a_collector_whose_place_is_taken(version: str) -> None:
-    found = check(version, "displaced")
-    if version in NEW:
-        assert found == {"seen": [False]}
-        return
-    assert found["seen"] == [False, True, True]
-    assert found["there"]
-    assert found["open"] == [0, 0]
-    assert found["leaf"] == {"main": 2, "thread": 1}
-    assert max(found["charged"]) < 0.25, "of the half second that was spent afterwards"

@@ -325,10 +325,3 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
         (tmp_path / "end").touch()
     assert job.returncode == 0
     assert all_calls(load_run(tmp_path / "run.prof")) >= counted
-
-
-def test_a_name_that_is_no_run_is_refused_as_before(tmp_path: Path) -> None:
-    for name in ("missing.prof", "999999999"):
-        done = in_process(tmp_path, "show", name, status=2)
-        assert name in done.stderr
-        assert len(done.stderr.splitlines()) == 1

@@ -23,6 +23,7 @@ from profkit.model import Process, Run, RunSet, Thread
 from profkit.model.pauses import Pause
 from profkit.verdict.account import RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
+from tests.builders import with_thread
 from tests.programs import (
     ACQUIRE,
     QUEUE_GET,
@@ -125,14 +126,13 @@ def queued(seconds: float) -> Mapping[str, object]:
 
 def with_lock(run: Run, waited: float, holder: str) -> Run:
     """The run of which a tracer saw that a step waited for the interpreter's lock, and what held it meanwhile."""
-    (process,) = run.processes
-    thread = process.threads[0]
-    names = [thread.profile.strings[name] for name in thread.profile.name.tolist()]
+    profile = run.processes[0].threads[0].profile
+    names = [profile.strings[name] for name in profile.name.tolist()]
     pauses = (
         Pause(names.index(ACQUIRE), "gil", waited, 9),
         Pause(names.index(holder), "gil-held", waited, 9),
     )
-    return replace(run, processes=(replace(process, threads=(replace(thread, pauses=pauses),)),))
+    return with_thread(run, pauses=pauses)
 
 
 @pytest.mark.parametrize(("holder", "bucket"), [("blur", "code"), ("forward", "gil")])

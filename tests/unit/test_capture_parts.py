@@ -158,11 +158,6 @@ def test_others_variables_make_no_lightning_ranks() -> None:
     assert [r.rank for r in found] == [None, 1, None, None, None]
 
 
-def test_environment_is_an_allow_list() -> None:
-    environ = variables("OMP_NUM_THREADS=4 AWS_SECRET_ACCESS_KEY=x HOME=/home/anna")
-    assert settings.thread_environment(environ) == {"OMP_NUM_THREADS": "4"}
-
-
 def test_installed_packages(tmp_path: Path) -> None:
     named = (
         "first/numpy-1.26.4.dist-info first/my_package-2.0.dist-info first/numpy second/numpy-1.0.dist-info"

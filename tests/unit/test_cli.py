@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import cProfile
 import inspect
 import json
@@ -34,7 +33,7 @@ from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
 from tests import report_builders as build
 from tests.rank_files import Did, rank_run
-from tests.shared import finished, words_of
+from tests.shared import finished, screen, until_end, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -379,27 +378,6 @@ def test_capture_leaves_the_targets_arguments_alone(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert f"profkit: wrote {merged}; see it with: profkit show " in done.stderr
     assert run("show", merged, "--format", "json").returncode == 0
-
-
-def until_end(reading: int) -> str:
-    """What is written to a terminal or a pipe until it is closed."""
-    text = b""
-    with contextlib.suppress(OSError):  # at the end of a terminal
-        while chunk := os.read(reading, 4096):
-            text += chunk
-    os.close(reading)
-    return text.decode()
-
-
-def screen(text: str) -> list[str]:
-    """The lines of a terminal to which a text was written."""
-    lines = []
-    for line in text.replace("\r\n", "\n").split("\n"):
-        cells = ""
-        for part in line.split("\r"):
-            cells = part + cells[len(part) :]
-        lines.append(cells.rstrip())
-    return lines
 
 
 @pytest.mark.parametrize("terminal", [True, False])

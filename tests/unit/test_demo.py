@@ -19,7 +19,7 @@ from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble
 from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
-from tests.builders import Row, captured, profile
+from tests.builders import Row, captured, profile, with_main
 from tests.shared import Capture, exit_code, finished
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,8 +88,7 @@ def clean_run(queued: float, *, busy: float | None = None, **machine: Any) -> Ru
 def run_with_effect(part: float) -> Run:
     """Eight seconds, to which capture added this part of the remaining ones."""
     run, added = clean_run(0.0), 8.0 * part / (1 + part)
-    (main,) = run.processes
-    return replace(run, processes=(replace(main, effect=Effect(added, 0.5 * added, 2 * added)),))
+    return with_main(run, effect=Effect(added, 0.5 * added, 2 * added))
 
 
 @pytest.mark.parametrize("queued", [MOST_QUEUED + 0.01, 0.9])

@@ -36,7 +36,7 @@ from profkit.report.wording.functions import moved_text
 from profkit.verdict.diagnosis import diagnose as compare
 from tests import builders
 from tests import report_builders as build
-from tests.builders import Known, Row, with_estimates
+from tests.builders import Known, Row, with_estimates, with_main
 from tests.records import record, table
 from tests.shared import finished
 
@@ -200,10 +200,8 @@ def test_viewers_see_rounded_estimates(tmp_path: Path) -> None:
     ],
 )
 def test_tiers_in_words(tiers: str, said: str | None) -> None:
-    run = build.sampled_run()
     turns: Any = enumerate(tiers.split())
-    main = replace(run.processes[0], tiers=tuple(Tier(kind, float(i)) for i, kind in turns))
-    run = replace(run, processes=(main,))
+    run = with_main(build.sampled_run(), tiers=tuple(Tier(kind, float(i)) for i, kind in turns))
     assert dict(run_facts(run, ranked_run(run))).get("functions") == said
 
 

@@ -12,7 +12,7 @@ import pytest
 from profkit.model import Machine, Neighbour, Neighbours, Run, Series
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Evidence
-from tests.builders import timed
+from tests.builders import timed, with_main
 from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, program, sampled, training
 from tests.unit.test_iterations import beside, ranges_from
 
@@ -139,8 +139,7 @@ def loaded(wait: float, load: float) -> Run:
     """A loop of ten iterations whose consumer takes what a loader brings, annotated with NVTX ranges."""
     get = Fn("get", 10, 0.001, callers={"step": 10}, file=QUEUE_GET)
     run = side((get, Fn(ACQUIRE, 10, 0.0, 0.0, wait, {"get": 10})))
-    main = replace(run.processes[0], ranges=ranges_from(beside(load=load)))
-    return replace(run, processes=(main, *run.processes[1:]))
+    return with_main(run, ranges=ranges_from(beside(load=load)))
 
 
 def test_a_consumer_that_waits_for_loaders() -> None:
@@ -189,14 +188,11 @@ class TestMachines:
 
 
 class TestInputs:
-    @staticmethod
-    def used(run: Run, memory: int, read: int) -> Run:
-        main = replace(run.processes[0], peak_memory_bytes=memory, read_bytes=read)
-        return replace(run, processes=(main, *run.processes[1:]))
-
     def test_more_memory_and_more_bytes_read(self) -> None:
-        a = self.used(side(), 200_000_000, 50_000_000)
-        b = self.used(side(slower=1.6), 290_000_000, 75_000_000)
+        def used(memory: int, read: int, slower: float = 1.0) -> Run:
+            return with_main(side(slower=slower), peak_memory_bytes=memory, read_bytes=read)
+
+        a, b = used(200_000_000, 50_000_000), used(290_000_000, 75_000_000, 1.6)
         found, verdict = found_in(a, b, "inputs"), diffed(a, b).verdict
         assert {s: (e.baseline, e.candidate, e.unit) for s, e in found.items()} == {
             "memory.peak": (200e6, 290e6, "bytes"),
@@ -205,7 +201,7 @@ class TestInputs:
         assert found["memory.peak"].numbers == {"factor": pytest.approx(1.45)}
         assert (verdict.cause, verdict.rule) == ("workload-change", "larger-input")
         # A megabyte more is no larger input, whatever the factor.
-        assert found_in(self.used(side(), 10_000_000, 1), self.used(side(), 11_500_000, 2), "inputs") == {}
+        assert found_in(used(10_000_000, 1), used(11_500_000, 2), "inputs") == {}
 
     @pytest.mark.parametrize(
         ("command", "words"),

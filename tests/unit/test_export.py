@@ -22,7 +22,7 @@ from profkit.formats.export.chrome import OWN_NUMBERS, chrome_trace
 from profkit.formats.export.speedscope import speedscope_file
 from profkit.model import Host, Manifest, Paths, Process, Run, Series, Thread, ThreadSamples
 from profkit.model.ranges import MARK, PUSHED, STARTED
-from tests.builders import Row, Told, profile, ranges
+from tests.builders import Row, Told, profile, ranges, with_main
 from tests.report_builders import HOSTILE, hostile_run
 from tests.shared import Capture, exit_code, refused
 
@@ -211,8 +211,7 @@ def test_hostile_names() -> None:
         Told(name, i, i if i % 3 == MARK else 100 + i, domain=name, category=name, kind=i % 3, thread=i)
         for i, name in enumerate(HOSTILE)
     ]
-    run = hostile_run()
-    run = replace(run, processes=(replace(run.processes[0], ranges=ranges(rows)),))
+    run = with_main(hostile_run(), ranges=ranges(rows))
     named = {event["name"] for event in trace(run)["traceEvents"] if event["ph"] in "Xbi"}
     assert "two\nlines\r\x00and\x85more\u2028here" in named
     flat = speedscope(run)

@@ -19,7 +19,7 @@ from profkit.formats.foreign.calls import segments
 from profkit.formats.foreign.frames import frame_of
 from profkit.formats.foreign.stacks import profile_from_stacks
 from profkit.model import Profile, Run
-from tests.shared import Capture, check_schema, exit_code, refused
+from tests.shared import Capture, check_schema, exit_code
 
 FILES = sorted((SEEDS / "foreign").iterdir())
 #: Unpacking it needs Python 3.14, or a package.
@@ -293,6 +293,6 @@ def test_reports_neither_print_calls_nor_judge_from_them(path: Path, capsys: Cap
     assert json.loads(found)["verdict"]["cause"] in ("inconclusive", "no-change")
 
 
-def test_an_error_is_one_line_and_exit_code_2(tmp_path: Path, capsys: Capture) -> None:
-    (tmp_path / "settings.json").write_text('{"a": 1}')
-    assert "not a known profile" in refused(capsys, "show", tmp_path / "settings.json")
+def test_other_json_is_no_profile(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="not a known profile"):
+        read(tmp_path, {"a": 1})

@@ -32,6 +32,7 @@ from profkit.model import (
     Run,
     Thread,
 )
+from tests.builders import with_main, with_thread
 from tests.programs import sampled
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
@@ -188,8 +189,8 @@ def test_a_joined_run_may_use_the_cpus_of_all_its_files() -> None:
         run = rank_run(None)
         assert run.manifest is not None
         bound = Host(host, cpus=4, affinity=1, affinity_cpus=(cpu,))
-        process = replace(run.processes[0], wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())
-        return replace(run, processes=(process,), manifest=replace(run.manifest, host=bound))
+        run = replace(run, manifest=replace(run.manifest, host=bound))
+        return with_main(run, wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())
 
     apart = join_ranks([on(1), on(0), on(3, "node2")])
     assert (apart.manifest.host.affinity, apart.manifest.host.affinity_cpus) == (2, (0, 1))
@@ -205,12 +206,9 @@ def numbered(rank: int, *, waits: bool = False, steps: bool = False, calls: int 
     run = job_rank(rank, did, steps=(0.5, 0.25) if steps else ())
     if not waits:
         run = sampled(run)
-    (process,) = run.processes
-    (thread,) = process.threads
     ends, calls, times = np.array([0, 1], np.int32), np.array([rank, 2]), np.array([0.5, 1.0])
-    own = replace(thread.profile, edges=Edges(ends, ends, calls, calls, times, times))
-    threads = (replace(thread, profile=own, name=f"main {rank}"),)
-    return replace(run, processes=(replace(process, threads=threads),))
+    own = replace(run.processes[0].threads[0].profile, edges=Edges(ends, ends, calls, calls, times, times))
+    return with_thread(run, profile=own, name=f"main {rank}")
 
 
 def test_joining_file_by_file_writes_what_joining_runs_does(tmp_path: Path) -> None:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import cProfile
 import dataclasses
-import json
 import marshal
 import os
 import profile as pure_profile
 import pstats
-import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -383,10 +381,3 @@ def test_one_text_in_two_encodings() -> None:
     profile = decode_dump(data, Budget(len(data)), edges=True).profile(edges=True)
     assert (len(profile), profile.edges.caller.tolist()) == (1, [0])
     assert read_alike(data) == COMPILED
-
-
-def test_both_readers_agree_on_real_dumps() -> None:
-    tool = cProfile.Profile()
-    tool.runcall(lambda: [json.loads("[1, {}]"), re.compile("a+[bc]*d" + "e"), json.dumps([1.5, None])])
-    tool.create_stats()
-    assert read_alike(marshal.dumps(tool.stats)) == COMPILED  # type: ignore[attr-defined]

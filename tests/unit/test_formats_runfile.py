@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import pstats
@@ -10,6 +9,7 @@ import shutil
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ import pytest
 from profkit.errors import FormatError
 from profkit.formats import load_run, read_run, runfile, write_run
 from profkit.model import (
-    Edges,
     Host,
     Job,
     Machine,
@@ -32,6 +31,7 @@ from profkit.model import (
     Thread,
 )
 from profkit.model.profile import ESTIMATES
+from tests.builders import Row, profile
 from tests.hostile_files import small_run
 from tests.requirements import imported, require
 from tests.run_files import member_of, npy, plain, rewritten
@@ -47,29 +47,25 @@ WARNINGS = (
 def profile_of(seed: int, n: int = 5, *, wait: bool = False, edges: bool = True) -> Profile:
     """Build a profile in which most functions have the same names whatever the seed."""
     rng = np.random.default_rng(seed)
-    names = (f"f{i}" for i in range(n))
-    strings = ("", f"/home/user{seed}/train.py", "/data/\udce9.py", "日本", *names, "h4sh")
-    rows = np.arange(n, dtype=np.int32)
-    links = None
-    if edges:
-        ends = rng.integers(0, n, (2, 2 * n)).astype(np.int32)
-        calls = rng.integers(1, 9, 2 * n)
-        links = Edges(*ends, calls, np.ones(2 * n, np.int64), *rng.random((2, 2 * n)))
-    return Profile(
-        strings,
-        file=1 + rows % 2,
-        line=rows * 3,
-        name=4 + rows,
-        qualname=4 + rows[::-1],
-        module=np.full(n, 3, np.int32),
-        source_hash=np.where(rows % 2, len(strings) - 1, 0).astype(np.int32),
-        ncalls=rng.integers(1, 9, n),
-        primitive_calls=np.ones(n, np.int64),
-        tottime=rng.random(n),
-        cumtime=rng.random(n),
-        edges=links,
-        **{name: rng.random(n) for name in WAITING if wait},
-    ).validate()
+    calls, (own, within) = rng.integers(1, 9, n).tolist(), rng.random((2, n)).tolist()
+    files = (f"/home/user{seed}/train.py", "/data/\udce9.py")
+    rows = [
+        Row(
+            files[i % 2],
+            3 * i,
+            f"f{i}",
+            calls[i],
+            own[i],
+            within[i],
+            f"日本.f{n - i}",
+            "h4sh" if i % 2 else "",
+        )
+        for i in range(n)
+    ]
+    ends = rng.integers(0, n, (2, 2 * n)).tolist()
+    links = zip(*ends, rng.integers(1, 9, 2 * n).tolist(), rng.random(2 * n).tolist(), strict=True)
+    made = profile(rows, list(links) if edges else None)
+    return replace(made, **{name: rng.random(n) for name in WAITING if wait}).validate()
 
 
 def sample_run() -> Run:
@@ -207,8 +203,8 @@ def test_what_a_newer_minor_version_adds_is_ignored(path: Path) -> None:
     run = load_run(path)
     assert run.manifest is not None
     assert run.manifest.schema == schema
-    manifest = dataclasses.replace(run.manifest, schema=runfile.SCHEMA)
-    assert plain(dataclasses.replace(run, manifest=manifest)) == plain(sample_run())
+    manifest = replace(run.manifest, schema=runfile.SCHEMA)
+    assert plain(replace(run, manifest=manifest)) == plain(sample_run())
 
 
 @pytest.mark.parametrize("schema", ["profkit.run/3", "profkit.run/10.1"])

@@ -18,7 +18,7 @@ from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence, Verdict
-from tests.builders import Row, captured, foreign, profile, timed
+from tests.builders import Row, captured, foreign, profile, timed, with_main
 from tests.programs import ACQUIRE, Fn, compare, diffed, one_side, program, training
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
@@ -76,21 +76,19 @@ def spinning(factor: float, team: int, rest_wait: float, ran: float = 1.0, other
         Thread(Profile.empty(), tid=200 + i, run_s=ran, run_queue_wait_s=rest_wait / team)
         for i in range(team)
     )
-    grown = replace(
-        main,
+    return with_main(
+        made,
         threads=(*main.threads, *threads),
         pools=(Pool("libgomp", threads=team + 1),),
         cpu_s=main.cpu_s + team * ran,
         run_queue_wait_s=main.run_queue_wait_s + rest_wait,
     )
-    return replace(made, processes=(grown,))
 
 
 def with_memory(factor: float, *memory: int) -> RunSet:
     """Repeats with these peaks of memory in megabytes, whose functions are slower but for two."""
     one = run(scaled(factor, 1.0, factor, 1.0, factor))
-    mains = (replace(one.processes[0], peak_memory_bytes=10**6 * peak) for peak in memory)
-    return one_side(*(replace(one, processes=(main,)) for main in mains))
+    return one_side(*(with_main(one, peak_memory_bytes=10**6 * peak) for peak in memory))
 
 
 def repeats(*factors: float, slower: float = 1.0, busy: float | None = None) -> RunSet:

@@ -15,8 +15,9 @@ from profkit.compare.call_sites import CallSites
 from profkit.compare.origins import Origins
 from profkit.compare.process_calls import calls_of_processes
 from profkit.compare.sampled_calls import call_ratios
-from profkit.model import Run, Thread
+from profkit.model import Run
 from profkit.verdict.readings import Case
+from tests.builders import with_main, with_thread
 from tests.programs import ACQUIRE, Fn, compare, estimated, plain, program, training
 
 
@@ -171,8 +172,7 @@ def test_another_python_changes_libraries_and_not_the_project() -> None:
     def run(source: str, python: str) -> Run:
         file = "/usr/lib/python3.11/json/a.py"
         library = Fn("parse", 100, 0.1, callers={"load": 100}, file=file, source=source)
-        made = program([*training(), library])
-        return replace(made, processes=(replace(made.processes[0], python=python),))
+        return with_main(program([*training(), library]), python=python)
 
     same = Found(run("a", "3.11.7"), run("b", "3.11.7"))
     assert same.cost("parse") == 0.0  # nothing of it changed but the source
@@ -182,10 +182,7 @@ def test_another_python_changes_libraries_and_not_the_project() -> None:
 
 def test_without_callers_changed_functions_are_all_there_is() -> None:
     def bare(run: Run) -> Run:
-        (main,) = run.processes
-        (thread,) = main.threads
-        stripped = replace(thread, profile=replace(thread.profile, edges=None))
-        return replace(run, processes=(replace(main, threads=(stripped,)),))
+        return with_thread(run, profile=replace(run.processes[0].threads[0].profile, edges=None))
 
     found = Found(bare(program(training())), bare(program(training(**LOOP))))
     assert found.found == []
@@ -288,14 +285,13 @@ def test_what_calls_account_for_lies_within_the_difference_where_costs_moved_ali
 
 def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
     """The same with these self times by caller and callee."""
-    main = run.processes[0]
-    profile = main.threads[0].profile
+    profile = run.processes[0].threads[0].profile
     edges = profile.edges
     names = [profile.strings[name] for name in profile.name.tolist()]
     pairs = zip(edges.caller.tolist(), edges.callee.tolist(), edges.tottime.tolist(), strict=True)
     own = np.array([times.get((names[a], names[b]), usual) for a, b, usual in pairs])
     changed = replace(profile, edges=replace(edges, tottime=own)).validate()
-    return replace(run, processes=(replace(main, threads=(Thread(changed),)),))
+    return with_thread(run, profile=changed)
 
 
 def summing(items: int, each: float, long: float) -> Run:

@@ -339,13 +339,6 @@ def test_no_report_names_anything_of_the_program(
     assert named(output.read_text(encoding="utf-8")), "what is looked for can be found"
 
 
-def test_the_screen_too(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
-    cli("show", runs[0], "--full", "--mask-names")
-    shown = capsys.readouterr().out
-    assert named(shown) == []
-    assert PSEUDONYM.search(shown)
-
-
 def test_a_name_has_one_pseudonym_in_all_outputs(
     runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +12,13 @@ import pytest
 
 from profkit.api.many_runs import Ranks, read_ranks, read_scaling
 from profkit.formats.runfile import write_run
-from profkit.model import Run, Thread
+from profkit.model import Run
 from profkit.model.pauses import Pause, PauseKind
 from profkit.study.rank_noise import threshold
 from profkit.study.rank_table import expand, rank_table
 from profkit.study.wait_states import WAIT_STATES, wait_state
 from profkit.study.workers import crew
-from tests.builders import with_estimates
+from tests.builders import with_estimates, with_thread
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
 from tests.shared import check_schema, refused
 
@@ -28,13 +27,6 @@ ALLREDUCE = "<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>"
 
 def study(directory: Path, **options: object) -> Ranks:
     return read_ranks([directory], **options)  # type: ignore[arg-type]
-
-
-def with_thread(run: Run, change: Callable[[Thread], Thread]) -> Run:
-    """The run with another of its only thread."""
-    (process,) = run.processes
-    (thread,) = process.threads
-    return replace(run, processes=(replace(process, threads=(change(thread),)),))
 
 
 def labels(found: Ranks) -> list[str]:
@@ -87,11 +79,12 @@ def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: 
 def test_calls_that_were_estimated_coarsely_do_not_say_whether_there_is_more_work(
     tmp_path: Path, width: float, kind: str
 ) -> None:
-    def estimated(thread: Thread) -> Thread:
-        known = [(n * (1 - width), n * (1 + width), 100, 0.01) for n in thread.profile.ncalls.tolist()]
-        return replace(thread, profile=with_estimates(thread.profile, known))
+    def estimated(run: Run) -> Run:
+        exact = run.processes[0].threads[0].profile
+        known = [(n * (1 - width), n * (1 + width), 100, 0.01) for n in exact.ncalls.tolist()]
+        return with_thread(run, profile=with_estimates(exact, known))
 
-    runs = [with_thread(run, estimated) for run in job({5: {"gradient": Did(150, 6.0)}})]
+    runs = [estimated(run) for run in job({5: {"gradient": Did(150, 6.0)}})]
     found = study(write_job(tmp_path, runs))
     (straggler,) = found.study.stragglers
     assert (labels(found), straggler.kind) == (["rank 5"], kind)
@@ -307,11 +300,11 @@ def late(directory: Path, what: PauseKind | None, call: str) -> Ranks:
     waiting = {r: {name: Did(100, 0.1, 0.0, 3.0)} for r in range(8)}
     waiting[2] = {name: Did(100, 0.1), "load": Did(100, 1.0, 0.0, 3.0)}
 
-    def seen(thread: Thread) -> Thread:
-        seconds = float(thread.profile.blocked[0])
-        return replace(thread, pauses=what and ((Pause(0, what, seconds, 10),) if seconds else ()))
+    def seen(run: Run) -> Run:
+        seconds = float(run.processes[0].threads[0].profile.blocked[0])
+        return with_thread(run, pauses=what and ((Pause(0, what, seconds, 10),) if seconds else ()))
 
-    return study(write_job(directory, [with_thread(run, seen) for run in job(waiting)]))
+    return study(write_job(directory, [seen(run) for run in job(waiting)]))
 
 
 @pytest.mark.parametrize(
@@ -394,13 +387,6 @@ def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) 
                 write_run(tmp_path / f"{processes}-{started[12]}-{r}.prof", run)
     study = read_scaling([tmp_path]).study
     assert [(p.processes, p.nodes, p.runs) for p in study.places] == [(2, 1, 2), (4, 1, 2)]
-
-
-def test_json_follows_its_schema(tmp_path: Path) -> None:
-    jobs = [ran(tmp_path, 2, 1, 10.0, useful=8.0), ran(tmp_path, 4, 2, 12.0, useful=4.0)]
-    value = json.loads(read_scaling(jobs).report("json"))
-    check_schema(value, "scaling-1.json")
-    assert value["slowdowns"] == [{"fewer": 0, "more": 1, "factor": pytest.approx(1.2)}]
 
 
 def test_bad_input_of_scaling_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -263,8 +263,6 @@ def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:
 
 # The registry
 
-SAMPLE = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp" / "clean-1.prof"
-
 
 def test_names_and_suffixes_are_each_of_one() -> None:
     names = [renderer.name for renderer in RENDERERS]
@@ -292,7 +290,9 @@ def test_figures_are_made_only_for_what_draws(
         return figures(report)
 
     monkeypatch.setattr(RunReport, "figures", watched)
-    text = renderer().render(profkit.read(SAMPLE).laid_out(Layout(drawn=True)), 5)
+    text = renderer().render(
+        profkit.read(SAMPLES / "mpi_train" / "oversubscribed.prof").laid_out(Layout(drawn=True)), 5
+    )
     assert text.endswith("\n")
     assert bool(made) == renderer.draws
 
@@ -341,13 +341,6 @@ def test_the_functions_of_a_run_that_failed_are_not_compared() -> None:
     first, *rest = brief_diff(build.unfinished()).sections
     assert {type(block).__name__ for block in first.blocks} <= {"VerdictBlock", "Note"}
     assert all(section.title.startswith("What to do next") for section in rest if section.blocks)
-
-
-def test_the_headline_says_how_much_slower() -> None:
-    assert head(build.contended()).headline == (
-        "3.09× slower, 3.21 → 9.93 s: resource contention by other processes"
-    )
-    assert head(build.quiet()).headline == "No change beyond the noise: 3.96 → 4.00 s"
 
 
 def test_no_lost_time_is_no_alarm() -> None:

@@ -13,6 +13,7 @@ from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.wording.verdicts import summary_of
 from profkit.verdict.alone import judge_run
+from tests.builders import with_main
 from tests.programs import ACQUIRE, Fn, compare, diffed, plain, program, training
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
@@ -117,21 +118,6 @@ class TestWaitingIsNoWork:
 class TestWhereCallsOriginate:
     """A function is called four times as often because its caller changed, or because there is more work."""
 
-    def test_a_loop_in_blur_is_a_change_of_blur(self) -> None:
-        found = diffed(side(), side(**LOOP))
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
-        (origin,) = (piece for piece in found.verdict.evidence if piece.signal == "origin")
-        assert (origin.subject, origin.baseline, origin.candidate) == ("sharpen", 5.0, 20.0)
-        assert origin.numbers == {"caller": "blur", "calls": 100}
-
-    def test_both_at_once_are_separated_by_their_seconds(self) -> None:
-        found = diffed(side(), side(steps=200, **LOOP))
-        # Twice the steps at the baseline's cost; the loop turns 15 times more in each of the 200.
-        assert found.account.seconds("work") == pytest.approx(3.15)
-        assert found.account.seconds("code") == pytest.approx(200 * 15 * 0.002)
-        assert (found.verdict.cause, found.verdict.subject) == ("code-change", "blur")
-        assert [f.cause for f in found.verdict.findings if f.cause != "code-change"] == ["workload-change"]
-
     def test_plain_profiles_name_the_function_whose_calls_changed_alone(self) -> None:
         found = diffed(plain(training()), plain(training(per_step={"sharpen": 20})))
         assert (found.verdict.cause, found.verdict.rule) == ("code-change", "calls-per-call")
@@ -171,8 +157,7 @@ class TestEnds:
         assert [a.subject for a in found.verdict.advice if a.kind == "run-to-end"] == failed
 
     def test_two_that_fail_before_anything_is_profiled_are_not_judged(self) -> None:
-        run = side(exit_status=1)
-        nothing = replace(run, processes=(replace(run.processes[0], threads=(), profiled=False),))
+        nothing = with_main(side(exit_status=1), threads=(), profiled=False)
         found = diffed(nothing, replace(nothing, path="another.prof"))
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "unfinished")
         assert terminal.render(diff_document(found)).startswith("? One run failed")
@@ -275,7 +260,6 @@ class TestBoundRanks:
 
 def test_threads_without_functions_are_no_other_program() -> None:
     run = side()
-    (main,) = run.processes
     native = Thread(Profile.empty(), tid=999, run_s=1.0, run_queue_wait_s=0.0)
-    grown = replace(run, processes=(replace(main, threads=(*main.threads, native)),))
+    grown = with_main(run, threads=(*run.processes[0].threads, native))
     assert diffed(side(), grown).verdict.rule != "another-program"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profkit.model import PROJECT, FunctionKey
+from profkit.model import FunctionKey
 from profkit.report import units
 from profkit.report.wording import verdicts as wording
 from profkit.report.wording.accounts import BUCKET_TITLES, waterfall
@@ -449,10 +449,3 @@ def hot(calls: int, seconds: float, source: str = "", wait: float | None = None)
 def test_how_a_function_moved(before: Row, after: Row, said: str) -> None:
     table = diff(foreign(profile([*FILLER, before])), foreign(profile([*FILLER, after]))).table
     assert moved_text(table, table.name.index(after.name)) == said
-
-
-def test_what_one_side_lacks_is_new_or_gone() -> None:
-    table = build.table(build.ROWS)
-    assert moved_text(table, table.name.index("_pin")) == "new"
-    assert moved_text(table, table.name.index("<listcomp>")) == "gone"
-    assert FunctionKey(PROJECT, "data/pin.py", "_pin") in table.keys

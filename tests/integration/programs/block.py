@@ -15,7 +15,6 @@ import time
 import numpy  # noqa: F401  (it starts threads, which are to be there before)
 
 import profkit
-from profkit.capture.agent import native
 from profkit.errors import ProfkitError
 
 MONITORING = getattr(sys, "monitoring", None)
@@ -149,7 +148,6 @@ def threads(directory):
         "said": said,
         "leaf": calls_of(path).get("leaf", 0),
         "names": sorted(profkit.read(path).threads()["name"]),
-        "kind": native.tracer(native.load()).kind,
     }
 
 
@@ -334,7 +332,6 @@ def counted(directory):
         "threads": [[row.name, row.run_s] for row in run.threads()],
         "sleep": [rows["<built-in method time.sleep>"].blocked, rows["<built-in method time.sleep>"].cumtime],
         "machine": run.whole.machine is not None,
-        "kind": native.tracer(native.load()).kind,
     }
 
 
