@@ -22,10 +22,11 @@ from profkit.model.notices import WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import HASH, PYTHON, Kind, declared
 from profkit.report.known_words import is_said
+from profkit.report.learned_texts import ROOT_NAMES, is_absolute
 from profkit.report.notices import SENTENCES, units_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
-from profkit.report.text_mask import ROOT_NAMES, TextMask, is_absolute
+from profkit.report.text_mask import TextMask
 from profkit.verdict.types import Advice, Diff, Evidence
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Masker(TextMask):
         """Mask a run to show it or attach it to a ticket; it compares as before."""
         self._tables = self._masked_tables(run.profiles, roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
-        for (root, _), name in self._prefixes.items():
+        for (root, _), name in self.prefixes.items():
             found[root].append(name)
         self._roots = Roots(tuple(found[STDLIB]), tuple(found[SITE]), tuple(found[PROJECT]))
         return self.value(run)

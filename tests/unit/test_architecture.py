@@ -231,8 +231,8 @@ MAKERS = {
 FOREIGN: Mapping[str, Sequence[str]] = {
     "commands, options and environment variables": words_of(
         "api/verify.py compare/comparability.py measure/run_settings.py report/command_mask.py "
-        "report/inventory_sections.py report/known_words.py report/safety.py verdict/advice/producers.py "
-        "verdict/advice/size_limits.py"
+        "report/inventory_sections.py report/known_words.py report/learned_texts.py report/safety.py "
+        "verdict/advice/producers.py verdict/advice/size_limits.py"
     ),
     "paths of files and names of modules": words_of(
         "api/pytest_gate.py api/pytest_plugin.py compare/process_calls.py "
