@@ -135,13 +135,6 @@ class Masker(TextMask):
                 found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
         return found
 
-    def _key(self, key: FunctionKey) -> FunctionKey:
-        return key._replace(path=self.key_path(key.path), qualname=self.name(key.qualname, users=False))
-
-    def _line(self, line: SeenLine) -> SeenLine:
-        # Source text may contain anything.
-        return cast(SeenLine, self._record(replace(line, file="", text="")))
-
     def _notice(self, notice: Notice) -> Notice:
         """Mask a notice's texts; of unknown notices also the code and the names of numbers."""
         known = notice.code in SENTENCES
@@ -328,8 +321,11 @@ class Masker(TextMask):
         Profile: _profile,
         Roots: lambda self, _: self._roots,
         DiffTable: _table,
-        FunctionKey: _key,
-        SeenLine: _line,
+        FunctionKey: lambda self, key: key._replace(
+            path=self.key_path(key.path), qualname=self.name(key.qualname, users=False)
+        ),
+        # Source text may contain anything.
+        SeenLine: lambda self, line: self._record(replace(line, file="", text="")),
         Notice: _notice,
         Setting: _setting,
         Evidence: _evidence,

@@ -40,14 +40,11 @@ def _limits(line: TrendLine) -> tuple[float, float]:
     return low, max(high, low * _LEAST_RATIO, low + 1e-12)
 
 
-def _columns(count: int, width: int) -> list[tuple[int, int]]:
-    edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
-    return list(itertools.pairwise(edges))
-
-
 def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
     """Return a trend as lines of signs, each a median if points exceed `width`, and a line of pointers."""
-    columns = _columns(len(trend.labels), width)
+    count = len(trend.labels)
+    edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
+    columns = list(itertools.pairwise(edges))
     found = []
     for line in trend.lines:
         low, high = _limits(line)
