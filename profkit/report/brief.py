@@ -27,7 +27,7 @@ from profkit.report.document import (
     Waterfall,
     laid_out,
 )
-from profkit.report.functions import FunctionRow, Ranked, ranked_run
+from profkit.report.functions import FunctionRow, Ranked, ranked_run, seconds_by
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of
@@ -199,9 +199,7 @@ def _changed(diff: Diff, most: int) -> Table:
     if diff.verdict.cause in _WAITING and (found := _off_the_cpu(diff.account, diff.table, most)).rows:
         return found
     table, by = diff.table, diff.ranking.by
-    before, after = (
-        side.cumtime if by == "cumtime" else side.active for side in (table.baseline, table.candidate)
-    )
+    before, after = seconds_by(table.baseline, by), seconds_by(table.candidate, by)
     change = after - before
     least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
     order = takewhile(lambda i: abs(change[i]) >= least, np.argsort(-np.abs(change), kind="stable").tolist())

@@ -7,11 +7,14 @@ equal for equal values, so masked commands differ only where the originals do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profkit.report.known_words import is_known, is_standard_module, suffix_of
-from profkit.report.placeholders import PLACEHOLDER, Placeholders
+from profkit.model import PROJECT
+from profkit.report.known_words import NUMBER, is_known, is_number, is_standard_module, suffix_of
+from profkit.report.learned_texts import HOST_OPTION, LearnedTexts
+from profkit.report.placeholders import PLACEHOLDER
+from profkit.report.private_texts import HOME
 from profkit.report.secrets import holds_password, holds_secret, looks_random, masked_by_rules
 
 #: Words of a command that are shown; the rest is counted.
@@ -21,21 +24,13 @@ MOST_HOSTS = 32
 MOST_CHARACTERS = 160
 
 _SPACES = re.compile(r"\s")
-_NUMBER = (
-    r"[+-]?(?:\d{1,10}(?:[._]\d{1,10})?|\.\d{1,10})(?:[eE][+-]?\d{1,3})?"
-    r"(?:[kKMGTP]i?[bB]?|[gmb]b?|ms|us|ns|s|h|d|%|px|[GM]?[hH]z)?(?![A-Za-z0-9])"
-)
-_VERSION = r"\d{1,4}\.\d{1,4}\.\d{1,4}(?![\w.])"
-_SHAPE = r"\d{1,6}(?:x\d{1,6}){1,3}(?![A-Za-z0-9])"
-_HEX = r"0[xX][0-9a-fA-F]{1,8}(?![A-Za-z0-9])"
 #: Parts of a shown value: placeholders, numbers, words, and signs between them.
 _ATOM = re.compile(
-    rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<number>{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})"
+    rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<number>{NUMBER})"
     rf"|(?P<word>[A-Za-z_][A-Za-z0-9_.-]*)|(?P<sign>[,:;=|+*^()\[\]{{}}-])"
 )
 #: The end of ``0-3``, a list of CPUs; more digits may be those of a telephone number.
 _RANGE_END = re.compile(r"-\d{1,3}")
-_NUMBER_ALONE = re.compile(rf"(?:{_SHAPE}|{_VERSION}|{_HEX}|{_NUMBER})")
 
 #: ``--name``, ``-x``, ``--trainer.max_epochs``. Bounded digits keep secrets from matching.
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z]*\d{0,3}(?:[-_.][A-Za-z]*\d{0,3})*")
@@ -53,18 +48,7 @@ _ADDRESS = re.compile(
 _HEX_DIGITS = re.compile(r"[0-9a-fA-F]{7,}")
 _PATH_LIKE = re.compile(r"[A-Za-z]:[\\/]|[~.]{0,2}[\\/]|[^\s=,;:'\"<>|{}()\[\]@]{1,255}[\\/]")
 
-#: Options whose value names hosts.
-HOST_OPTION = re.compile(
-    r"-{0,2}(?:H|hosts?|w|nodelist|host-?names?|master[_-]addr(?:ess)?|rdzv[_-]endpoint|coordinator(?:[_-]address)?"
-    r"|(?:scheduler|server|head)[_-](?:address|host)|node[_-]ip[_-]address|ip)",
-    re.IGNORECASE,
-)
 _MODULE_OPTION = re.compile(r"-m|--module")
-
-
-def is_number(text: str) -> bool:
-    """Return whether a number may be shown: long digit strings identify accounts, cards and telephones."""
-    return _NUMBER_ALONE.fullmatch(text) is not None
 
 
 def kind_of(text: str) -> str:
@@ -86,20 +70,9 @@ def kind_of(text: str) -> str:
 
 @dataclass(slots=True, eq=False)
 class CommandMask:
-    """Mask the command lines of one report.
+    """Mask the command lines of one report by what was learned of its runs."""
 
-    `hosts` maps hosts to pseudonyms; `files` (base names) and `modules` (parts of names) are shown. `place`
-    masks a directory, `is_own` detects the user's directories (hidden even if their names are common),
-    `is_private` detects known private text.
-    """
-
-    placeholders: Placeholders
-    hosts: Mapping[str, str]
-    files: Collection[str]
-    modules: Collection[str]
-    place: Callable[[str], str]
-    is_own: Callable[[str], bool]
-    is_private: Callable[[str], bool]
+    learned: LearnedTexts
     _lines: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def words(self, command: Sequence[str]) -> tuple[str, ...]:
@@ -118,7 +91,7 @@ class CommandMask:
             shown.append(masked)
         rest = line[MOST_WORDS:]
         if rest:
-            shown.append(self.placeholders.of(f"{len(rest)} words", rest))
+            shown.append(self.learned.placeholders.of(f"{len(rest)} words", rest))
         return tuple(shown)
 
     def _program(self, word: str) -> tuple[str, str]:
@@ -166,7 +139,7 @@ class CommandMask:
 
     def _is_harmless(self, name: str) -> bool:
         return (
-            not self.is_private(name)
+            self.learned.private.replaced(name) == name
             and not looks_random(name)
             and masked_by_rules(name, lambda _: "") == name
         )
@@ -177,8 +150,8 @@ class CommandMask:
         """Mask the value of an option or variable; `option` is its name, hyphens included."""
         if not text:
             return text
-        if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self.files:
-            return self.placeholders.secret(text)
+        if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self.learned.files:
+            return self.learned.placeholders.secret(text)
         if HOST_OPTION.fullmatch(option) and (hosts := self._host_list(text)):
             return hosts
         if _MODULE_OPTION.fullmatch(option) and self._is_module(text):
@@ -187,7 +160,7 @@ class CommandMask:
 
     def shown(self, text: str) -> str:
         """Mask a text whose meaning is unknown."""
-        if text in self.files or text in ("~", ".", "..") or self.is_shown(text):
+        if text in self.learned.files or text in ("~", ".", "..") or self.is_shown(text):
             return text
         if (known := self._host(text)) is not None:
             return known
@@ -196,7 +169,7 @@ class CommandMask:
         is_path = _PATH_LIKE.match(bare) is not None or bool(suffix_of(bare))
         if is_path and "://" not in text and len(text) <= 4096 and not _SPACES.search(bare):
             return self.path(text)
-        return self.placeholders.of(kind_of(text), text, len(text))
+        return self.learned.placeholders.of(kind_of(text), text, len(text))
 
     def is_shown(self, text: str) -> bool:
         """Return whether a value consists only of numbers, known words and placeholders."""
@@ -222,16 +195,20 @@ class CommandMask:
         return (
             re.fullmatch(r"[A-Za-z_][\w.]{0,200}", name) is not None
             and all(
-                part in self.modules or is_known(part) or part.startswith("__")
+                part in self.learned.parts or is_known(part) or part.startswith("__")
                 for part in name.split(".")[1:]
             )
-            and ((top := name.partition(".")[0]) in self.modules or is_known(top) or is_standard_module(top))
+            and (
+                (top := name.partition(".")[0]) in self.learned.parts
+                or is_known(top)
+                or is_standard_module(top)
+            )
         )
 
     def _host(self, text: str) -> str | None:
         """Return ``host-a:29500`` for a known host, with or without a port."""
         name, sign, port = text.partition(":")
-        known = self.hosts.get(name)
+        known = self.learned.hosts.get(name)
         if known is None or (sign and not (port.isdigit() and len(port) <= 5)):
             return None
         return f"{known}{sign}{port}"
@@ -243,7 +220,7 @@ class CommandMask:
         if not all(shown):
             return ""
         rest = tuple(parts[MOST_HOSTS:])
-        return ",".join(shown + ([self.placeholders.of(f"{len(rest)} hosts", rest)] if rest else []))
+        return ",".join(shown + ([self.learned.placeholders.of(f"{len(rest)} hosts", rest)] if rest else []))
 
     # Paths -----------------------------------------------------------------------------------------------------
 
@@ -254,7 +231,7 @@ class CommandMask:
 
     def file_name(self, name: str) -> str:
         """Mask the last part of a path."""
-        if not name or name in self.files or name in (".", "..", "~") or self.is_shown(name):
+        if not name or name in self.learned.files or name in (".", "..", "~") or self.is_shown(name):
             return name
         suffix = suffix_of(name)
         stem = name[: len(name) - len(suffix)]
@@ -262,13 +239,33 @@ class CommandMask:
             return name
         if suffix and self.is_shown(stem):
             return name
-        return f"{self.placeholders.of('file', stem)}{suffix}"
+        return f"{self.learned.placeholders.of('file', stem)}{suffix}"
 
     def directory(self, directory: str) -> str:
         """Mask a directory; an empty one is the file system's root."""
         parts = directory.split("/")
-        if not self.is_own(directory.rstrip("/")) and all(
+        if not self.learned.own_place(directory.rstrip("/")) and all(
             part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts
         ):
             return directory
         return self.place(directory)
+
+    def place(self, directory: str) -> str:
+        """Mask a directory of a command or manifest, keeping its place below a root."""
+        directory = directory.rstrip("/")
+        for (root, prefix), known in self.learned.prefixes.items():
+            if root == PROJECT and prefix and f"{directory}/".startswith(prefix):
+                return self._inside(known, directory[len(prefix) :])
+        own = self.learned.own_place(directory)
+        if own is not None:
+            return self._inside(f"/{self.learned.placeholders.of('dir', own)}", directory[len(own) + 1 :])
+        # Keep an absolute path absolute.
+        return ("/" if directory.startswith("/") else "") + self.learned.placeholders.of("dir", directory)
+
+    def _inside(self, shown: str, rest: str) -> str:
+        return "/".join((shown, *map(self.part, rest.split("/") if rest else ())))
+
+    def part(self, part: str) -> str:
+        if part in ("", ".", "..", HOME) or is_known(part) or PLACEHOLDER.fullmatch(part) or part[1:] == ":":
+            return part
+        return self.learned.placeholders.of("dir", part)

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.result_types import DiffTable, SideTable
+from profkit.compare.result_types import SideTable
 from profkit.measure import noise
-from profkit.model.arrays import Bools, Floats
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Cell, Document, Note, Pair, Row, Section, Table, laid_out
 from profkit.report.estimates import side_calls
+from profkit.report.functions import seconds_by, working
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.iterations import change_sections as iteration_sections
@@ -150,19 +150,10 @@ def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _measure(side: SideTable, by: str) -> Floats:
-    return side.cumtime if by == "cumtime" else side.active
-
-
-def _waits(table: DiffTable, rows: npt.NDArray[np.intp]) -> Bools:
-    return np.array([table.waits(i) for i in rows.tolist()], np.bool_)
-
-
 def _story(diff: Diff, limit: int) -> Bullets:
     """Return a sentence for each function that moved beyond the noise, without waits by design."""
     table = diff.table
-    rows = np.flatnonzero(table.anomalous & table.baseline.present & table.candidate.present)
-    rows = rows[~_waits(table, rows)]
+    rows = working(table, table.anomalous & table.baseline.present & table.candidate.present)
     shown = rows[: min(limit or MOST_SENTENCES, MOST_SENTENCES)].tolist()
     said = [f"{display_name(table.name[i])} {moved_text(table, i)}." for i in shown]
     if len(shown) < len(rows):
@@ -177,7 +168,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     shares = np.maximum(table.baseline.share, table.candidate.share)
     # Filter early: there may be 100,000 functions.
     chosen = np.flatnonzero(both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both)
-    waits = _waits(table, chosen)
+    waits = np.array([table.waits(i) for i in chosen.tolist()], np.bool_)
     changed = "self time" if by == "tottime" else "cumtime"
     title = f"Functions whose {changed} changed most"
     small = int(both.sum()) - len(chosen)
@@ -195,7 +186,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
 def _moved_table(diff: Diff, rows_of: npt.NDArray[np.intp], limit: int, about: str) -> Table:
     table = diff.table
     before, after = table.baseline, table.candidate
-    was, now = _measure(before, diff.ranking.by), _measure(after, diff.ranking.by)
+    was, now = seconds_by(before, diff.ranking.by), seconds_by(after, diff.ranking.by)
     calls = not table.by_share
     listed = Listed(rows_of.tolist(), limit, "functions")
     marked = table.anomalous.tolist()
@@ -255,7 +246,7 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
 
 
 def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> Table:
-    table, seconds = diff.table, _measure(side, diff.ranking.by)
+    table, seconds = diff.table, seconds_by(side, diff.ranking.by)
     only = side.present & table.one_sided
     shown = np.flatnonzero(only & (side.share >= SMALL_SHARE) if limit else only)[: limit or None].tolist()
     return Listed(shown).table(

@@ -26,6 +26,10 @@ class Pair(NamedTuple):
     after: float | None
 
 
+#: Cells without a value.
+_EMPTY = (None, "", Pair(None, None))
+
+
 class Measured(NamedTuple):
     """A value of evidence and its text; `value` is ``None`` for what has no size, such as a name.
 
@@ -131,7 +135,7 @@ class Table:
         return self.only(
             i
             for i, column in enumerate(self.columns)
-            if column.priority == 0 or any(row.cells[i] not in (None, "") for row in self.rows)
+            if column.priority == 0 or any(row.cells[i] not in _EMPTY for row in self.rows)
         )
 
     def only(self, columns: Iterable[int]) -> Table:

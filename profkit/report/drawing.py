@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from profkit.report import units
 from profkit.report.document import Cell, Measured
 from profkit.report.figures import Slope, Slopes
-from profkit.report.markup import element, escape, number, svg_text
+from profkit.report.markup import Drawing, element, escape, number, svg_text
 from profkit.report.text import cell_width, shorten_middle
 
 SLOPES_WIDTH = 540.0
@@ -43,19 +43,8 @@ def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | Non
     return [(None, None)] * len(cells)
 
 
-def slopes_height(slopes: Slopes) -> float:
-    """Return the slopegraph's height in the units of `SLOPES_WIDTH`."""
-    absent = _ABSENT if any(line.before is None or line.after is None for line in slopes.lines) else 0.0
-    return _TOP + _PLOT + absent + _BOTTOM
-
-
-def slopes_text(slopes: Slopes) -> str:
-    named = "; ".join(_described(line) for line in slopes.lines if line.tone)
-    return f"Rank by {slopes.by}, baseline to candidate: {named}."
-
-
-def slopegraph(slopes: Slopes) -> str:
-    """Draw ranks, baseline left and candidate right, as content of an ``svg`` or ``g`` element.
+def slopegraph(slopes: Slopes) -> Drawing:
+    """Draw ranks, baseline left and candidate right.
 
     Positions are logarithmic in the rank, so equal slopes are equal factors ``ln(rank before / rank after)``.
     """
@@ -88,7 +77,9 @@ def slopegraph(slopes: Slopes) -> str:
         parts.append(_line(line, left, y(line.before), right, y(line.after)))
     parts += _labels([(y(line.before), _before(line), line.tone) for line in named], left, left=True)
     parts += _labels([(y(line.after), _after(line), line.tone) for line in named], right, left=False)
-    return "".join(parts)
+    absent = _ABSENT if any(line.before is None or line.after is None for line in slopes.lines) else 0.0
+    said = f"Rank by {slopes.by}, baseline to candidate: {'; '.join(map(_described, named))}."
+    return Drawing("".join(parts), _TOP + _PLOT + absent + _BOTTOM, SLOPES_WIDTH, said)
 
 
 def _line(line: Slope, x1: float, y1: float, x2: float, y2: float) -> str:

@@ -25,16 +25,6 @@ def calls_cell(ncalls: float, low: float, high: float) -> float | None:
     return None if kind == "unknown" else ncalls if kind == "exact" else About(ncalls)
 
 
-def calls_interval(low: float, high: float) -> str:
-    """Return the 95 % interval of the calls; empty if they are exact or not known."""
-    return units.between(low, high) if call_kind(low, high) == "estimated" else ""
-
-
-def error_text(samples: int, error: float) -> str:
-    """Return the error of a sampled time; empty for an exact one."""
-    return f"± {units.seconds(error)}" if time_kind(samples, error) == "sampled" else ""
-
-
 def estimate_object(low: float, high: float, samples: int, error: float) -> dict[str, Any]:
     """Return a function's JSON fields on how well its calls and self time are known."""
     kind = call_kind(low, high)

@@ -76,7 +76,7 @@ def _block(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):
-        return element("div", waterfall_drawing(block), style="max-width:640px") + _note(block.note)
+        return element("div", waterfall_drawing(block).markup, style="max-width:640px") + _note(block.note)
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, HeatMap):

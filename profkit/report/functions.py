@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.result_types import DiffTable, SideTable
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
 from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Profile, Roots, Run
-from profkit.model.arrays import Floats
+from profkit.model.arrays import Bools, Floats
 from profkit.model.estimates import estimates_of
 
 #: Columns of a profile that a row copies.
@@ -92,6 +93,16 @@ def active_seconds(profile: Profile) -> Floats:
     if profile.blocked is None:
         return profile.tottime
     return np.maximum(profile.tottime - profile.blocked, 0.0)
+
+
+def seconds_by(side: SideTable, by: str) -> Floats:
+    """Return what a comparison ranks by: active self time, or ``cumtime``."""
+    return side.cumtime if by == "cumtime" else side.active
+
+
+def working(table: DiffTable, chosen: Bools) -> npt.NDArray[np.intp]:
+    """Return the chosen rows of a comparison, without waits by design."""
+    return np.array([i for i in np.flatnonzero(chosen).tolist() if not table.waits(i)], np.intp)
 
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:

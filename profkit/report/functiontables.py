@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from profkit.identity.function_keys import function_keys
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import Process, Run, Thread
+from profkit.model.estimates import call_kind, time_kind
+from profkit.report import units
 from profkit.report.document import Note, Section, Table, format_one
-from profkit.report.estimates import ESTIMATES_NOTE, calls_cell, calls_interval, error_text
+from profkit.report.estimates import ESTIMATES_NOTE, calls_cell
 from profkit.report.functions import FunctionRow, Ranked, name_of
 from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.wording.functions import SMALL_SHARE, WAITING_NOTE, display_name, location
@@ -85,11 +87,15 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
 
 
 def _error(row: FunctionRow) -> str:
-    return error_text(row.samples, row.tottime_error)
+    """Return the error of a sampled time; empty for an exact one."""
+    sampled = time_kind(row.samples, row.tottime_error) == "sampled"
+    return f"± {units.seconds(row.tottime_error)}" if sampled else ""
 
 
 def _limits(row: FunctionRow) -> str:
-    return calls_interval(row.calls_low, row.calls_high)
+    """Return the 95 % interval of the calls; empty if they are exact or not known."""
+    low, high = row.calls_low, row.calls_high
+    return units.between(low, high) if call_kind(low, high) == "estimated" else ""
 
 
 def _calls(row: FunctionRow) -> float | str | None:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 
 from profkit.report.document import Bullets, Document, Facts, Note, Section, VerdictBlock, Waterfall
-from profkit.report.drawing import SLOPES_WIDTH, slopegraph, slopes_height
+from profkit.report.drawing import slopegraph
 from profkit.report.figures import PageData, Slopes, Waits
 from profkit.report.htmlblocks import block_markup, evidence_markup
 from profkit.report.htmlfigures import calls_part, functions_section, stacks_section, timeline_section
@@ -193,14 +193,8 @@ def _slopes(slopes: Slopes) -> str:
         "Functions that moved beyond the noise are named: red took more seconds, blue fewer; a thicker line "
         f"changed more. Functions that wait are left out.{more}"
     )
-    picture = element(
-        "svg",
-        slopegraph(slopes),
-        viewBox=f"0 0 {SLOPES_WIDTH:g} {slopes_height(slopes):g}",
-        role="img",
-        aria_label=f"Ranks of functions by {what}, baseline against candidate",
-        class_="slopes",
-    )
+    label = f"Ranks of functions by {what}, baseline against candidate"
+    picture = slopegraph(slopes).picture("slopes", label)
     caption = f"Rank by {what}, most at the top, on a logarithmic scale. {said}"
     figure = element("figure", picture, element("figcaption", escape(caption)))
     return element("section", element("h2", "How the ranking moved"), figure, class_="card")

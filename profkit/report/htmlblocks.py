@@ -28,7 +28,7 @@ from profkit.report.document import (
 from profkit.report.drawing import evidence_bars
 from profkit.report.markup import element, escape
 from profkit.report.text import unbroken
-from profkit.report.trends import TREND_WIDTH, trend_drawing, trend_height, trend_text
+from profkit.report.trends import trend_drawing
 from profkit.report.waterfall import waterfall_drawing
 
 #: Rows of evidence that are not folded.
@@ -85,7 +85,7 @@ def block_markup(block: Block) -> str:
     if isinstance(block, VerdictBlock):
         return _verdict(block)
     if isinstance(block, Waterfall):
-        return waterfall_drawing(block) + _note(block.note)
+        return waterfall_drawing(block).markup + _note(block.note)
     if isinstance(block, HeatMap):
         return _heat_map(block)
     if isinstance(block, Trend):
@@ -146,15 +146,8 @@ def _heat_map(block: HeatMap) -> str:
 
 
 def _trend(block: Trend) -> str:
-    picture = element(
-        "svg",
-        trend_drawing(block),
-        viewBox=f"0 0 {TREND_WIDTH:g} {trend_height(block):g}",
-        role="img",
-        aria_label=trend_text(block),
-        class_="trend",
-    )
-    return _wide(picture, "trend")
+    drawn = trend_drawing(block)
+    return _wide(drawn.picture("trend", drawn.said), "trend")
 
 
 def _heat_cell(cell: HeatCell) -> str:

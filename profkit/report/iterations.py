@@ -58,7 +58,7 @@ def change_sections(change: Change) -> list[Section]:
         Of("candidate", lambda row: _of(row[2], "mean_s"), "seconds"),
         Of("factor", lambda row: _ratio(_of(row[1], "mean_s"), _of(row[2], "mean_s")), "factor"),
         Of("median", lambda row: Pair(_of(row[1], "median_s"), _of(row[2], "median_s")), "seconds", 2),
-        Of("p95", _late, "seconds", 1),
+        Of("p95", lambda row: Pair(_of(row[1], "p95_s"), _of(row[2], "p95_s")), "seconds", 1),
         notes=("Baseline and candidate: means.", _mean_note(a), _mean_note(b)),
         whole=True,
     )
@@ -98,11 +98,6 @@ def _times(model: IterationModel) -> tuple[tuple[str, Spread | None, tuple[str, 
 
 def _of(spread: Spread | None, field: str) -> float | None:
     return None if spread is None else getattr(spread, field)
-
-
-def _late(row: tuple[str, Spread | None, Spread | None]) -> Pair | None:
-    late = Pair(_of(row[1], "p95_s"), _of(row[2], "p95_s"))
-    return None if late == (None, None) else late
 
 
 def _ratio(before: float | None, after: float | None) -> float | None:

@@ -11,6 +11,15 @@ from importlib import resources
 _PARTS = re.compile(r"[._-]+")
 _SMALL_NUMBER = re.compile(r"\d{1,4}")
 _PYTHON = re.compile(r"python\d?(?:\.\d{1,2})?t?", re.IGNORECASE)
+_SCALED = (
+    r"[+-]?(?:\d{1,10}(?:[._]\d{1,10})?|\.\d{1,10})(?:[eE][+-]?\d{1,3})?"
+    r"(?:[kKMGTP]i?[bB]?|[gmb]b?|ms|us|ns|s|h|d|%|px|[GM]?[hH]z)?(?![A-Za-z0-9])"
+)
+_VERSION = r"\d{1,4}\.\d{1,4}\.\d{1,4}(?![\w.])"
+_SHAPE = r"\d{1,6}(?:x\d{1,6}){1,3}(?![A-Za-z0-9])"
+_HEX = r"0[xX][0-9a-fA-F]{1,8}(?![A-Za-z0-9])"
+NUMBER = rf"(?:{_SHAPE}|{_VERSION}|{_HEX}|{_SCALED})"
+_NUMBER_ALONE = re.compile(NUMBER)
 #: Sections whose words are not values of an option.
 _APART = ("suffixes", "messages")
 
@@ -80,3 +89,8 @@ def suffix_of(name: str) -> str:
 
 def is_standard_module(name: str) -> bool:
     return name in sys.stdlib_module_names
+
+
+def is_number(text: str) -> bool:
+    """Return whether a number may be shown: long digit strings identify accounts, cards and telephones."""
+    return _NUMBER_ALONE.fullmatch(text) is not None

@@ -178,7 +178,8 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         sure = "" if block.confidence is None else f"**Confidence {units.confidence(block.confidence)}.** "
         yield sure + _line(_short(block.summary, cell))
     elif isinstance(block, Waterfall):
-        yield from _waterfall(block)
+        yield from _fenced([text_of(line) for line in waterfall_lines(block, _WATERFALL_COLUMNS)], "text")
+        yield from _note(block.note)
     elif isinstance(block, HeatMap):
         yield from _heat_map(block)
     elif isinstance(block, Trend):
@@ -197,11 +198,10 @@ def _block(block: Block, cell: int | None, *, folded: bool) -> Iterator[str | _R
         yield _line(_short(block.text, cell))
 
 
-def _waterfall(block: Waterfall) -> Iterator[str]:
-    yield from _fenced([text_of(line) for line in waterfall_lines(block, _WATERFALL_COLUMNS)], "text")
-    if block.note:
+def _note(text: str) -> Iterator[str]:
+    if text:
         yield ""
-        yield _line(block.note)
+        yield _line(text)
 
 
 def _fenced(lines: Sequence[str], language: str) -> Iterator[str]:
@@ -219,9 +219,7 @@ def _heat_map(block: HeatMap) -> Iterator[str]:
     for title, cells in block.rows:
         shown = [f"**{_prose(cell.text)}**" if cell.marked else _prose(cell.text) for cell in cells]
         yield f"| {_code(title)} | " + " | ".join(shown) + " |"
-    if block.note:
-        yield ""
-        yield _prose(block.note)
+    yield from _note(block.note)
 
 
 def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
@@ -256,9 +254,7 @@ def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _R
     cut = "\n_{} more rows were cut._"
     yield from head
     yield _Rows(lines[:open_rows], cut, open_rows)
-    if table.note:
-        yield ""
-        yield _line(_short(table.note, cell))
+    yield from _note(_short(table.note, cell))
     if open_rows < len(lines):
         yield ""
         yield f"<details><summary>{len(lines) - open_rows:,} more rows</summary>"

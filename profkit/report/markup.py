@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
+from typing import NamedTuple
 
 from profkit.model.surrogates import spelled_out
 
@@ -32,6 +33,26 @@ def element(tag: str, *content: str, **attributes: str | float | None) -> str:
 def svg_text(text: str, x: float, y: float, kind: str | None = None) -> str:
     """Return text of an SVG picture from (or, by its class, up to) a point on its base line."""
     return element("text", escape(text), x=x, y=y, class_=kind)
+
+
+class Drawing(NamedTuple):
+    """Markup drawn from y = 0 on, its height and width in its own units, and its content in words."""
+
+    markup: str
+    height: float
+    width: float = 0.0
+    said: str = ""
+
+    def picture(self, kind: str, said: str) -> str:
+        """Return an ``svg`` element that scales with the page."""
+        return element(
+            "svg",
+            self.markup,
+            viewBox=f"0 0 {self.width:g} {self.height:g}",
+            role="img",
+            aria_label=said,
+            class_=kind,
+        )
 
 
 def assets(*names: str) -> str:

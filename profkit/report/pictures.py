@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from profkit.compare.result_types import DiffTable
 from profkit.model import Run
-from profkit.model.arrays import Bools
 from profkit.report.figures import Figure, Slope, Slopes
+from profkit.report.functions import seconds_by, working
 from profkit.report.pagedata import diff_page, run_page
 from profkit.report.waits import waits
 from profkit.report.wording.functions import display_name
@@ -34,8 +32,8 @@ def slopes(diff: Diff) -> Slopes | None:
     """Return the functions to draw, without waits; ``None`` if fewer than `LEAST_LABELS` moved."""
     table, by = diff.table, diff.ranking.by
     before, after = table.baseline, table.candidate
-    times = (before.active, after.active) if by == "tottime" else (before.cumtime, after.cumtime)
-    marked = _working(table, table.anomalous)
+    times = seconds_by(before, by), seconds_by(after, by)
+    marked = working(table, table.anomalous)
     if len(marked) < LEAST_LABELS:
         return None
     most = float(np.abs(times[1] - times[0])[marked].max(initial=0.0)) or 1.0
@@ -46,7 +44,7 @@ def slopes(diff: Diff) -> Slopes | None:
     near[labelled] = False
     # On a side that may have missed a function, it has no rank.
     near &= (before.present & after.present) | table.one_sided
-    rows = np.concatenate([labelled, _working(table, near)])
+    rows = np.concatenate([labelled, working(table, near)])
 
     def line(place: int, row: int) -> Slope:
         was, now = float(times[0][row]), float(times[1][row])
@@ -63,9 +61,3 @@ def slopes(diff: Diff) -> Slopes | None:
 
     lines = tuple(line(place, row) for place, row in enumerate(rows.tolist()))
     return Slopes(lines, by, len(marked) - len(labelled))
-
-
-def _working(table: DiffTable, chosen: Bools) -> npt.NDArray[np.intp]:
-    """Return the chosen rows, without waits by design."""
-    rows = np.flatnonzero(chosen).tolist()
-    return np.array([i for i in rows if not table.waits(i)], np.intp)

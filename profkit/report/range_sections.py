@@ -132,10 +132,10 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
     return [Section("NVTX ranges whose total changed most", (table,))]
 
 
-def _both(change: RangeChange, field: str) -> Pair | None:
-    sides = (None if row is None else getattr(row, field) for row in (change.baseline, change.candidate))
-    pair = Pair(*sides)
-    return None if pair == (None, None) else pair
+def _both(change: RangeChange, field: str) -> Pair:
+    return Pair(
+        *(None if row is None else getattr(row, field) for row in (change.baseline, change.candidate))
+    )
 
 
 def _tone(change: RangeChange) -> str:

@@ -22,10 +22,11 @@ from profkit.model.notices import WHERE
 from profkit.model.range_calls import RangeCalls
 from profkit.report.declared import HASH, PYTHON, Kind, declared
 from profkit.report.known_words import is_said
+from profkit.report.learned_texts import ROOT_NAMES, is_absolute
 from profkit.report.notices import SENTENCES, units_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
-from profkit.report.text_mask import ROOT_NAMES, TextMask, is_absolute
+from profkit.report.text_mask import TextMask
 from profkit.verdict.types import Advice, Diff, Evidence
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Masker(TextMask):
         """Mask a run to show it or attach it to a ticket; it compares as before."""
         self._tables = self._masked_tables(run.profiles, roots_of(run))
         found: dict[str, list[str]] = {STDLIB: [], SITE: [], PROJECT: []}
-        for (root, _), name in self._prefixes.items():
+        for (root, _), name in self.prefixes.items():
             found[root].append(name)
         self._roots = Roots(tuple(found[STDLIB]), tuple(found[SITE]), tuple(found[PROJECT]))
         return self.value(run)
@@ -133,13 +134,6 @@ class Masker(TextMask):
                 # Forms apply to a mapping's keys; its string values are undeclared, so they are hidden.
                 found[name] = self._masked(item, owner, field if kind is Kind.NAME else f"{field}[]")
         return found
-
-    def _key(self, key: FunctionKey) -> FunctionKey:
-        return key._replace(path=self.key_path(key.path), qualname=self.name(key.qualname, users=False))
-
-    def _line(self, line: SeenLine) -> SeenLine:
-        # Source text may contain anything.
-        return cast(SeenLine, self._record(replace(line, file="", text="")))
 
     def _notice(self, notice: Notice) -> Notice:
         """Mask a notice's texts; of unknown notices also the code and the names of numbers."""
@@ -327,8 +321,11 @@ class Masker(TextMask):
         Profile: _profile,
         Roots: lambda self, _: self._roots,
         DiffTable: _table,
-        FunctionKey: _key,
-        SeenLine: _line,
+        FunctionKey: lambda self, key: key._replace(
+            path=self.key_path(key.path), qualname=self.name(key.qualname, users=False)
+        ),
+        # Source text may contain anything.
+        SeenLine: lambda self, line: self._record(replace(line, file="", text="")),
         Notice: _notice,
         Setting: _setting,
         Evidence: _evidence,

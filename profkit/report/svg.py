@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from profkit.report import units
 from profkit.report.document import (
     SIGNS,
@@ -17,13 +15,13 @@ from profkit.report.document import (
     format_cell,
     format_one,
 )
-from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph, slopes_height, slopes_text
+from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph
 from profkit.report.figures import Slopes
-from profkit.report.markup import assets, element, escape, number, svg_text
+from profkit.report.markup import Drawing, assets, element, escape, number, svg_text
 from profkit.report.text import shorten_middle, wrap_some
-from profkit.report.trends import trend_drawing, trend_height, trend_text
+from profkit.report.trends import trend_drawing
 from profkit.report.units import UNKNOWN
-from profkit.report.waterfall import waterfall_drawing, waterfall_height
+from profkit.report.waterfall import waterfall_drawing
 
 _PADDING = 24.0
 #: Width of the evidence, left of the slopegraph.
@@ -40,13 +38,6 @@ _MOST_BARS = 12
 _STYLES = ("colours.css", "waterfall.css", "picture.css", "slopes.css", "trend.css")
 
 
-class _Part(NamedTuple):
-    """Markup drawn from y = 0 on, and its height."""
-
-    markup: str
-    height: float
-
-
 def render(document: Document) -> str:
     verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
@@ -59,17 +50,14 @@ def render(document: Document) -> str:
         if len(_sides(evidence)) < 2:  # one run has no slopes
             left = _below(left, _functions(document))
     if slopes is not None:
-        right = _Part(slopegraph(slopes), slopes_height(slopes))
+        right = slopegraph(slopes)
     account = _account(document)
     below = _PADDING + head.height + 18
     top = below + (account.height + _GAP if account.height else 0.0)
     height = top + max(left.height, right.height) + _PADDING
     title = document.title if verdict is None else verdict.headline
     said = "" if verdict is None else verdict.summary
-    trend = document.first(Trend)
-    shown = "" if trend is None else trend_text(trend)
-    ranks = slopes_text(slopes) if slopes is not None else ""
-    description = " ".join(filter(None, (said, shown, ranks)))
+    description = " ".join(filter(None, (said, account.said, right.said)))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         + element(
@@ -97,7 +85,7 @@ def _at(x: float, y: float, markup: str) -> str:
     return element("g", markup, transform=f"translate({number(x)} {number(y)})") if markup else ""
 
 
-def _verdict(document: Document, block: VerdictBlock) -> _Part:
+def _verdict(document: Document, block: VerdictBlock) -> Drawing:
     headline = wrap_some(block.headline, 56, 3)
     sure = "" if block.confidence is None else f"Confidence {units.confidence(block.confidence)}"
     small = " · ".join(filter(None, (block.cause, sure)))
@@ -122,7 +110,7 @@ def _verdict(document: Document, block: VerdictBlock) -> _Part:
         element("circle", cx=44, cy=44, r=17, class_="tone"),
         svg_text(SIGNS[block.tone], 44, 51, "sign"),
     )
-    return _Part(element("g", *band, *parts, class_=block.tone), height)
+    return Drawing(element("g", *band, *parts, class_=block.tone), height)
 
 
 def _times(document: Document) -> str:
@@ -137,21 +125,21 @@ def _times(document: Document) -> str:
     )
 
 
-def _account(document: Document) -> _Part:
+def _account(document: Document) -> Drawing:
     for section in document.sections:
         for block in section.blocks:
             if isinstance(block, Waterfall):
-                drawn, height = waterfall_drawing(block, _ACCOUNT), waterfall_height(block)
+                drawn = waterfall_drawing(block, _ACCOUNT)
             elif isinstance(block, Trend):
-                drawn, height = trend_drawing(block), trend_height(block)
+                drawn = trend_drawing(block)
             else:
                 continue
             heading = svg_text(section.title, 0, 14, "heading")
-            return _Part(heading + _at(0, 28, drawn), 28 + height)
-    return _Part("", 0.0)
+            return drawn._replace(markup=heading + _at(0, 28, drawn.markup), height=28 + drawn.height)
+    return Drawing("", 0.0)
 
 
-def _facts(document: Document) -> _Part:
+def _facts(document: Document) -> Drawing:
     """Return name and times of a run without a verdict."""
     facts = document.first(Facts) or Facts(())
     parts = [svg_text(document.title, _PADDING, 40, "headline plain")]
@@ -161,7 +149,7 @@ def _facts(document: Document) -> _Part:
         for line in wrap_some(value, _WIDE + 8, 3):
             parts.append(svg_text(line, _PADDING + 90, y, "text"))
             y += 20
-    return _Part("".join(parts), y - 10)
+    return Drawing("".join(parts), y - 10)
 
 
 def _first_evidence(document: Document) -> Table | None:
@@ -173,14 +161,14 @@ def _sides(evidence: Table) -> list[str]:
     return [column.title for column in evidence.columns[1:-1]]
 
 
-def _below(upper: _Part, lower: _Part) -> _Part:
+def _below(upper: Drawing, lower: Drawing) -> Drawing:
     if not lower.height:
         return upper
     top = upper.height + _GAP
-    return _Part(upper.markup + _at(0, top, lower.markup), top + lower.height)
+    return Drawing(upper.markup + _at(0, top, lower.markup), top + lower.height)
 
 
-def _moved(document: Document) -> _Part:
+def _moved(document: Document) -> Drawing:
     """Return the sentences on moved functions, shown if these are too few for slopes."""
     parts, y = [], 14.0
     for section in document.sections:
@@ -190,10 +178,10 @@ def _moved(document: Document) -> _Part:
             for line in (line for item in items for line in (*wrap_some(item, _BESIDE, 3), "")):
                 y += 17 if line else 8
                 parts.append(svg_text(line, 0, y, "text") if line else "")
-    return _Part("".join(parts), y if parts else 0.0)
+    return Drawing("".join(parts), y if parts else 0.0)
 
 
-def _evidence(table: Table) -> _Part:
+def _evidence(table: Table) -> Drawing:
     sides = _sides(table)
     parts = [svg_text("Evidence", 0, 14, "heading")]
     y = 40.0
@@ -221,17 +209,17 @@ def _evidence(table: Table) -> _Part:
             parts.append(svg_text(line, 0, y + 11, "muted"))
             y += 16
         y += 20
-    return _Part("".join(parts), y - 16)
+    return Drawing("".join(parts), y - 16)
 
 
-def _functions(document: Document) -> _Part:
+def _functions(document: Document) -> Drawing:
     for section, table in document.every(Table):
         if {"name", "share"} <= {column.kind for column in table.columns}:
             return _bars(section.title, table)
-    return _Part("", 0.0)
+    return Drawing("", 0.0)
 
 
-def _bars(title: str, table: Table) -> _Part:
+def _bars(title: str, table: Table) -> Drawing:
     kinds = [column.kind for column in table.columns]
     name, share, time = kinds.index("name"), kinds.index("share"), kinds.index("seconds")
     rows = table.rows[:_MOST_BARS]
@@ -245,4 +233,4 @@ def _bars(title: str, table: Table) -> _Part:
         parts.append(svg_text(label, 280, y, "code end"))
         parts.append(element("rect", x=292, y=y - 10, width=width, height=12, rx=2, class_="candidate"))
         parts.append(svg_text(text, 300 + width, y, "muted"))
-    return _Part("".join(parts), 40.0 + 22 * len(rows))
+    return Drawing("".join(parts), 40.0 + 22 * len(rows))

@@ -112,9 +112,9 @@ def _section(section: Section, width: int, lines: list[Line]) -> bool:
         lines.append([(section.title, "bold")])
     for block in section.blocks:
         if isinstance(block, VerdictBlock):
-            lines.extend(_verdict(block, width))
+            lines += [*_headline(block, width), *_prose(block.summary, width, "", "  "), []]
         elif isinstance(block, Waterfall):
-            lines.extend(_waterfall(block, width))
+            lines += [*waterfall_lines(block, width), *_note(block.note, width)]
         elif isinstance(block, HeatMap):
             lines.extend(_heat_map(block, width))
         elif isinstance(block, Trend):
@@ -122,9 +122,7 @@ def _section(section: Section, width: int, lines: list[Line]) -> bool:
         elif isinstance(block, Table):
             rows, cut = table_lines(block, width)
             shortened |= cut
-            lines.extend(rows)
-            if block.note:
-                lines.extend(_prose(block.note, width, "dim", "  "))
+            lines += [*rows, *_note(block.note, width)]
         elif isinstance(block, Facts):
             lines.extend(_facts(block, width))
         elif isinstance(block, Bullets):
@@ -141,10 +139,8 @@ def _prose(text: str, width: int, style: str, indent: str = "") -> Iterator[Line
         yield [(indent, ""), (line, style)]
 
 
-def _verdict(block: VerdictBlock, width: int) -> Iterator[Line]:
-    yield from _headline(block, width)
-    yield from _prose(block.summary, width, "", "  ")
-    yield []
+def _note(text: str, width: int) -> Iterator[Line]:
+    return _prose(text, width, "dim", "  ") if text else iter(())
 
 
 def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
@@ -158,12 +154,6 @@ def _headline(block: VerdictBlock, width: int) -> Iterator[Line]:
             yield [(line, style)]
         if sure:
             yield [("  " + sure, "bold")]
-
-
-def _waterfall(block: Waterfall, width: int) -> Iterator[Line]:
-    yield from waterfall_lines(block, width)
-    if block.note:
-        yield from _prose(block.note, width, "dim", "  ")
 
 
 def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
@@ -191,8 +181,7 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
             f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         )
         notes.append(f"Columns left out: {named}; they differ less.")
-    if notes:
-        yield from _prose(" ".join(notes), width, "dim", "  ")
+    yield from _note(" ".join(notes), width)
 
 
 def _columns_that_fit(block: HeatMap, widths: Sequence[int], room: int) -> list[int]:

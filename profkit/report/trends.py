@@ -10,11 +10,11 @@ import numpy as np
 
 from profkit.report.document import Trend, TrendLine, format_one
 from profkit.report.layout import Line
-from profkit.report.markup import element, escape, svg_text
+from profkit.report.markup import Drawing, element, escape, svg_text
 from profkit.report.text import cell_width, pad
 
 #: Width of the drawing in its own units, and where the lines begin and end.
-TREND_WIDTH = 1000.0
+_WIDTH = 1000.0
 _LEFT, _RIGHT = 110.0, 890.0
 #: Heights of the first line, which the trend is about, of the others, and of the text around them.
 _FIRST, _OTHER, _GAP, _HEAD, _FOOT = 150.0, 44.0, 14.0, 22.0, 24.0
@@ -40,14 +40,11 @@ def _limits(line: TrendLine) -> tuple[float, float]:
     return low, max(high, low * _LEAST_RATIO, low + 1e-12)
 
 
-def _columns(count: int, width: int) -> list[tuple[int, int]]:
-    edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
-    return list(itertools.pairwise(edges))
-
-
 def sparks(trend: Trend, width: int) -> tuple[list[Spark], str]:
     """Return a trend as lines of signs, each a median if points exceed `width`, and a line of pointers."""
-    columns = _columns(len(trend.labels), width)
+    count = len(trend.labels)
+    edges = np.linspace(0, count, min(count, width) + 1).round().astype(int).tolist()
+    columns = list(itertools.pairwise(edges))
     found = []
     for line in trend.lines:
         low, high = _limits(line)
@@ -91,12 +88,7 @@ def trend_lines(trend: Trend, columns: int) -> Iterator[Line]:
     yield [(indent + ends, "dim")]
 
 
-def trend_height(trend: Trend) -> float:
-    """Return the drawing's height in the units of `TREND_WIDTH`."""
-    return _HEAD + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
-
-
-def trend_text(trend: Trend) -> str:
+def _said(trend: Trend) -> str:
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
     return f"{len(trend.labels)} {trend.points}: {lines}. " + (
@@ -104,12 +96,12 @@ def trend_text(trend: Trend) -> str:
     )
 
 
-def trend_drawing(trend: Trend) -> str:
+def trend_drawing(trend: Trend) -> Drawing:
     """Draw each quantity on its own axis, and where it changed."""
     count = len(trend.labels)
     step = (_RIGHT - _LEFT) / max(1, count - 1)
     parts = []
-    height = trend_height(trend)
+    height = _HEAD + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
     for mark in trend.marks:
         x = _LEFT + step * (mark.at - 0.5)
         end = " end" if x > (_LEFT + _RIGHT) / 2 else ""
@@ -126,7 +118,7 @@ def trend_drawing(trend: Trend) -> str:
     parts.append(svg_text(trend.labels[0], _LEFT, base, "trend-axis"))
     if count > 1:
         parts.append(svg_text(trend.labels[-1], _RIGHT, base, "trend-axis end"))
-    return "".join(parts)
+    return Drawing("".join(parts), height, _WIDTH, _said(trend))
 
 
 def _drawn(trend: Trend, line: TrendLine, top: float, tall: float, step: float) -> str:

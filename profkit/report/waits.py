@@ -8,7 +8,7 @@ from profkit.measure.group_waits import GroupName, Lane, WaitGroup, group_waits
 from profkit.model import Process, Run
 from profkit.report import units
 from profkit.report.figures import Waits
-from profkit.report.markup import element, escape, number, svg_text
+from profkit.report.markup import Drawing, element, escape, number, svg_text
 from profkit.report.text import clean
 
 #: Most processes of a side that are drawn singly.
@@ -111,10 +111,7 @@ def _picture(groups: Sequence[WaitGroup]) -> str:
                 svg_text(up, _WIDTH - 80, y + 48, "end"),
             ]
             y += _GAP
-    box = f"0 0 {number(_WIDTH)} {number(y + 1)}"
-    return element(
-        "svg", *parts, viewBox=box, role="img", aria_label="; ".join(said) or _name(first), class_="picture"
-    )
+    return Drawing("".join(parts), y + 1, _WIDTH).picture("picture", "; ".join(said) or _name(first))
 
 
 def _box(group: WaitGroup, y: float) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from profkit.report import units
 from profkit.report.document import Waterfall
 from profkit.report.layout import Line
-from profkit.report.markup import element, escape
+from profkit.report.markup import Drawing, element, escape
 from profkit.report.text import cell_width, pad, shorten_middle
 
 #: Height of a row: a line of text, and a bar below it.
@@ -61,26 +61,23 @@ def waterfall_rows(waterfall: Waterfall) -> list[WaterfallRow]:
     return [*rows, wall("wall" if alone else waterfall.sides[1], waterfall.after_s)]
 
 
-def waterfall_height(waterfall: Waterfall) -> float:
-    """Return the drawing's height, whatever its width."""
-    return _ROW * len(waterfall_rows(waterfall))
-
-
-def waterfall_drawing(waterfall: Waterfall, width: float | str = "100%") -> str:
-    """Return an ``svg`` element whose bars scale with its width; text keeps its size."""
+def waterfall_drawing(waterfall: Waterfall, width: float | str = "100%") -> Drawing:
+    """Draw an ``svg`` element whose bars scale with its width; text keeps its size."""
     rows = waterfall_rows(waterfall)
     said = "; ".join(f"{row.title} {row.seconds}" for row in rows)
-    return element(
+    height = _ROW * len(rows)
+    drawn = element(
         "svg",
         *(_drawn(row, _ROW * at) for at, row in enumerate(rows)),
         width=width,
-        height=_ROW * len(rows),
+        height=height,
         role="img",
         aria_label=f"{said}.",
         font_size=14,
         fill="currentColor",
         class_="waterfall",
     )
+    return Drawing(drawn, height)
 
 
 def _drawn(row: WaterfallRow, y: float) -> str:

@@ -598,7 +598,7 @@ print("done")
     "way",
     words_of(
         "mask.name mask.message mask.version mask.outside mask.module mask.user_file "
-        "mask.hidden mask._private.add_secret pattern_of by_rules"
+        "mask.hidden mask.private.add_secret pattern_of by_rules"
     ),
 )
 def test_no_text_holds_up_the_mask(way: str) -> None:

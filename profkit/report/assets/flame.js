@@ -7,7 +7,7 @@ function startFlame() {
   const find = byId("flame-find"), found = byId("flame-found"), whole = byId("flame-whole"), choice = byId("flame-measure");
   const ROW = 21, DEEPEST = 14, NARROWEST = 0.0012, LETTER = 7.3;
   const OUTSIDE = -1;
-  let side = "after", measure = choice ? choice.value : "active", zoom = OUTSIDE, start = OUTSIDE, matches = null, active = null;
+  let side = "after", measure = choice ? choice.value : "active", zoom = OUTSIDE, start = OUTSIDE, matches = null;
 
   // Contexts are in preorder: one ends where the next of no greater depth begins.
   const open = [];
@@ -62,8 +62,8 @@ function startFlame() {
   }
   const grown = (node) => after[measure].own[node] - before[measure].own[node];
   function colour(node) {
-    if (!before) return graph.row[node] < 0 ? "same" : `root${Math.max(0, ROOTS.indexOf(functions.roots[functions.place[graph.row[node]]]))}`;
     if (graph.row[node] < 0) return "same";
+    if (!before) return `root${Math.max(0, ROOTS.indexOf(functions.roots[functions.place[graph.row[node]]]))}`;
     const delta = grown(node), size = Math.abs(delta);
     const own = Math.max(after[measure].own[node], before[measure].own[node]);
     if (size < least || size < 0.03 * greatest || size < 0.05 * own) return "same";
@@ -71,39 +71,26 @@ function startFlame() {
   }
   const ROOTS = ["project", "site", "stdlib", "builtin"];
 
-  const both = (values) => {
-    const now = after[values[0]][values[1]][values[2]];
+  const both = (part, kind, node) => {
+    const now = after[part][kind][node];
     if (!before) return seconds(now);
-    const was = before[values[0]][values[1]][values[2]];
+    const was = before[part][kind][node];
     return `${seconds(was)} → ${seconds(now)} (${change(was, now)})`;
   };
 
-  function describe(node) {
-    active = node;
+  function tell(node) {
     const row = graph.row[node];
-    const parts = [];
-    parts.push(`${both([measure, "within", node])} with all it calls${per}, ${share(shown().within[node] / total())} of the whole`);
-    if (node + 1 < end[node]) parts.push(`itself ${both([measure, "own", node])}`);
-    if (graph.waits) {
-      const now = after;
-      for (const [part, text] of [["running", "running"], ["queued", "queued"], ["blocked", "off the CPU"]]) {
-        if (now[part].within[node] > 0 || before?.[part].within[node] > 0) parts.push(`${text} ${both([part, "within", node])}`);
-      }
+    const parts = [`${both(measure, "within", node)} with all it calls${per}, ${share(shown().within[node] / total())} of the whole`];
+    if (node + 1 < end[node]) parts.push(`itself ${both(measure, "own", node)}`);
+    for (const [part, text] of graph.waits ? [["running", "running"], ["queued", "queued"], ["blocked", "off the CPU"]] : []) {
+      if (after[part].within[node] > 0 || before?.[part].within[node] > 0) parts.push(`${text} ${both(part, "within", node)}`);
     }
     const calls = count(Math.round(ncalls(graph.after, node))), was = graph.before && count(Math.round(ncalls(graph.before, node)));
     if (row >= 0) parts.push(`${was && was !== calls ? `${was} → ${calls}` : calls} ${graph.measured ? "" : "of its "}calls${per}`);
-    const title = row < 0 ? "calls that are too short to draw separately" : `${name(node)}`;
+    const title = row < 0 ? "calls that are too short to draw separately" : name(node);
     const where = row < 0 ? "" : ` (${functions.where(row)})`;
-    return { title, text: `${where}: ${parts.join("; ")}.` };
-  }
-
-  function tell(node) {
-    const { title, text } = describe(node);
-    const more = [];
-    if (graph.row[node] >= 0 && data.calls) {
-      more.push(" ", link("Who calls it?", () => choose(graph.row[node])));
-    }
-    said.replaceChildren(make("b", {}, make("bdi", {}, title)), text, ...more);
+    const more = row >= 0 && data.calls ? [" ", link("Who calls it?", () => choose(row))] : [];
+    said.replaceChildren(make("b", {}, make("bdi", {}, title)), `${where}: ${parts.join("; ")}.`, ...more);
   }
 
   function waits(node) {
@@ -144,14 +131,14 @@ function startFlame() {
     drawn = picture.clientWidth;
     const values = shown().within, all = zoom === OUTSIDE ? total() : values[zoom];
     const blocks = [];
-    let deepest = 0, hidden = 0;
+    let deepest = 0, hidden = false;
     const lay = (nodes, level, left) => {
       let at = left;
       for (const node of nodes) {
         const width = all > 0 ? values[node] / all : 0;
         if (width < NARROWEST) continue;
         if (level >= DEEPEST) {
-          hidden = Math.max(hidden, 1);
+          hidden = true;
           return;
         }
         blocks.push(block(node, level, at, width));
@@ -182,10 +169,8 @@ function startFlame() {
   }
 
   function legend() {
-    key.replaceChildren();
-    if (before && greatest > 0) {
-      key.append(...scaleOf(greatest, per));
-    } else if (!before) {
+    key.replaceChildren(...(before && greatest > 0 ? scaleOf(greatest, per) : []));
+    if (!before) {
       for (const [at, text] of ["the program", "packages", "standard library", "built-in"].entries()) key.append(make("i", { className: `root${at}` }), text);
     }
     if (graph.waits) {

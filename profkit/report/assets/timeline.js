@@ -104,11 +104,11 @@ function startTimeline() {
     svg.append(draw("line", { x1: label(), x2: width, y1: top + STATE, y2: top + STATE, class: "base" }));
   }
 
-  function area(svg, text, values, top, height, most, kind, side, said) {
-    if (text) svg.append(draw("text", { x: 0, y: top + height - 4 }, text));
-    const path = draw("path", { d: steps(values, top, height, most, side.seconds), class: kind });
+  function area(svg, text, values, top, most, side, said) {
+    const path = draw("path", { d: steps(values, top, AREA, most, side.seconds), class: "area" });
     path.append(draw("title", {}, said));
-    svg.append(path, draw("line", { x1: label(), x2: width, y1: top + height, y2: top + height, class: "base" }));
+    const base = draw("line", { x1: label(), x2: width, y1: top + AREA, y2: top + AREA, class: "base" });
+    svg.append(draw("text", { x: 0, y: top + AREA - 4 }, text), path, base);
   }
 
   function named(text, y, beside = 0) {
@@ -142,7 +142,7 @@ function startTimeline() {
     }
     if (side.runnable) {
       const most = Math.max(side.cpus ?? 1, ...side.runnable);
-      area(svg, narrow() ? "runnable" : `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, AREA, most, "area", side, "runnable threads of the machine");
+      area(svg, narrow() ? "runnable" : `≤ ${Math.round(most)} runnable${side.cpus ? `, ${side.cpus} CPUs` : ""}`, side.runnable, y, most, side, "runnable threads of the machine");
       if (side.cpus) {
         const high = y + AREA * (1 - side.cpus / most);
         svg.append(draw("line", { x1: label(), x2: width, y1: high, y2: high, class: "limit" }));
@@ -150,7 +150,7 @@ function startTimeline() {
       y += AREA + GAP;
     }
     if (side.gpu) {
-      area(svg, "GPU", side.gpu, y, AREA, 100, "area", side, "GPU utilisation");
+      area(svg, "GPU", side.gpu, y, 100, side, "GPU utilisation");
       y += AREA + GAP;
     }
     for (const tick of svg.querySelectorAll(".tick")) tick.setAttribute("y2", y);
