@@ -21,8 +21,7 @@ from profkit.model import PROJECT, FunctionKey, Notice
 from profkit.model.arrays import Floats
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_functions import reference_of
-from profkit.study.rank_ranges import RangeSums
-from profkit.study.rank_read import METRICS, SECONDS, Member, Reading, Task, Values, read_file
+from profkit.study.rank_read import METRICS, SECONDS, Member, RangeSums, Reading, Task, Values, read_file
 from profkit.study.run_addresses import addressed
 from profkit.study.workers import Crew
 

@@ -12,8 +12,8 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.formats.load import repetitions
 from profkit.model import Notice
-from profkit.study.pop_efficiency import Efficiency, efficiency
 from profkit.study.rank_read import Member, Task, read_file
+from profkit.study.rank_study import Efficiency, efficiency
 from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
