@@ -16,7 +16,7 @@ from profkit import __version__
 from profkit.cli.completion import install_completion, show_completion
 from profkit.errors import UsageError
 
-#: One-line help by name, in listed order. Each command is the function of its name in the module of its name.
+#: One-line help by name, in listed order. Each command is the function of its name.
 COMMANDS = {
     "capture": "Run a command and record it in one run file.",
     "attach": "Record a program that is running already.",
@@ -39,6 +39,14 @@ COMMANDS = {
     "export": "Write a run for other viewers: Perfetto, Firefox, pprof and more.",
     "demo": "Show the whole workflow on this machine in about a minute.",
 }
+#: Modules of commands, where they are not named after the command.
+_MODULES = {
+    "show": "diff",
+    "attach": "capture",
+    "extract": "view",
+    **dict.fromkeys(("compare", "history", "ranks", "scaling"), "many_runs"),
+    **dict.fromkeys(("verify", "sweep", "tune"), "studies"),
+}
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -55,7 +63,9 @@ class LazyGroup(click.Group):
             return None
         from profkit.cli.examples import epilog
 
-        command: click.Command = getattr(import_module(f"profkit.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(
+            import_module(f"profkit.cli.{_MODULES.get(cmd_name, cmd_name)}"), cmd_name
+        )
         command.epilog = epilog(cmd_name)
         return command
 

@@ -1,4 +1,4 @@
-"""``profkit capture``: run the target under the launcher, and end as the target ended."""
+"""``profkit capture``, which runs the target and ends as it ended, and ``profkit attach`` for a running one."""
 
 from __future__ import annotations
 
@@ -172,3 +172,41 @@ def say_notices(notices: Sequence[Notice]) -> None:
 
         for notice in notices:
             say_directly(notice_text(notice))
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("pid", metavar="PID", type=click.IntRange(min=1))
+@click.option(
+    "--duration",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+    help="Seconds to record; Ctrl-C ends it earlier.",
+)
+@output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
+@click.option(
+    "--functions",
+    type=click.Choice(["auto", "trace", "sample", "none"]),
+    default="auto",
+    show_default=True,
+    help="What records functions: the agent (Python 3.14 on), py-spy, or nothing.",
+)
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print neither the limitations nor where the run was written."
+)
+def attach(pid: int, duration: float, output: Path | None, functions: str, quiet: bool) -> None:
+    """Record a program that is running already.
+
+    PID is its first process; all its descendants are in the run.
+    """
+    from profkit.capture.attach import attach as look
+
+    look(
+        pid,
+        output,
+        duration_s=duration,
+        functions=functions,
+        begun=None if quiet else say_notices,
+        written=None if quiet else say_written,
+    )

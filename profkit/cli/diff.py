@@ -1,17 +1,19 @@
-"""``profkit diff``: compare two sides, write the report, and set the exit code."""
+"""``profkit diff`` and ``profkit show``: read two sides or one run, write the report, set the exit code."""
 
 from __future__ import annotations
 
 import gc
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, percent, report_options
+from profkit.cli.options import ReportOptions, percent, report_options, run_argument
 from profkit.cli.own_path import import_numpy
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
@@ -176,3 +178,24 @@ def _check_github(goal: Destination) -> None:
 
     if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
         raise UsageError("--github also prints a line on stdout; write the report with -o FILE")
+
+
+@click.command(context_settings=CONTEXT)
+@run_argument
+@report_options
+def show(run: Path, report: ReportOptions, **reading: Any) -> None:
+    """Show one run: processes, waiting, top functions.
+
+    RUN is a run file, any pstats file, or what another profiler wrote. Of a run that is still going it is the file
+    that is to be written, the spool directory, or the number of a process: what was done until now is shown.
+    """
+    gc.disable()  # as in `diff`
+    import_numpy()
+    from profkit.cli.merge import say_left_behind
+
+    goal = report.destination()
+    goal.keep((str(run),))
+    with Progress("reading"):
+        result = profkit.read(run, calls=goal.drawn, **reading)
+    goal.write(result)
+    say_left_behind(run.parent)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from profkit.cli import demo
-from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
+from profkit.cli.demo import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
 from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
