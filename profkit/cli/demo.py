@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +31,7 @@ from profkit.formats import load_run
 from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model import Run, RunSet
 from profkit.report.units import counted, share
-from profkit.study.trials import on_cpus
+from profkit.study.trials import on_cpus, run_once, tail
 from profkit.verdict.alone import judge_run
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
@@ -62,7 +61,7 @@ NOT_SHOWN = 3
 #: Variables that set the size of the BLAS thread pools NumPy may have been built with.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-_EPOCH = re.compile(r"epoch (\d+): .*, ([0-9.]+) s$")
+_EPOCH = re.compile(r"^epoch (\d+): .*, ([0-9.]+) s$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,38 +154,38 @@ def _short(path: Path) -> str:
 
 
 def run_and_follow(
-    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int], None]
+    command: Sequence[str],
+    variables: dict[str, str],
+    on_epoch: Callable[[int], None],
+    run_file: Path | None = None,
 ) -> list[float]:
-    """Run a training, report each epoch's number, and return their seconds; raises `ProfkitError`."""
-    environment = {**os.environ, **variables}
-    seconds = []
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
+    """Run a training, captured to `run_file` if that is given; report epochs, and return their seconds.
+
+    Raises `ProfkitError` if it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="profkit-demo-") as folder:
+        log = Path(folder, "log")
+
+        def epochs() -> list[tuple[str, str]]:
+            return _EPOCH.findall(tail(log, 1 << 16))
+
+        def follow() -> bool:
+            for number, _ in epochs()[-1:]:
+                on_epoch(int(number))
+            return False  # it is never ended
+
+        ended = run_once(
             command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment,
+            {**os.environ, **variables},
+            log=log,
+            run_file=run_file,
+            timeout_s=None,
+            hopeless=follow,
         )
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if found := _EPOCH.match(line):
-                    on_epoch(int(found[1]))
-                    seconds.append(float(found[2]))
-            status = process.wait()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-        finally:
-            process.stdout.close()
-        if status:
-            errors.seek(0)
-            last = (errors.read().strip().splitlines() or ["it wrote no message"])[-1]
-            raise ProfkitError(f"the demo's training failed with status {status}: {last}")
-    return seconds
+        if ended.exit_status:
+            last = ended.last_line or "it wrote no message"
+            raise ProfkitError(f"the demo's training failed with status {ended.exit_status}: {last}")
+        return [float(seconds) for _, seconds in epochs()]
 
 
 def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int], None]) -> float:
@@ -226,9 +225,8 @@ def demo(directory: Path) -> None:
     files = {side.name: directory / f"{side.name}.prof" for side in (clean, above)}
 
     def capture(side: Side, text: str) -> None:
-        arguments = capture_arguments(side, length, files[side.name])
         with _running(text, length.epochs) as advance, on_cpus(cpus):
-            run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
+            run_and_follow(training_command(side, length), side.variables, advance, files[side.name])
 
     with _running(f"trial: how fast is it on {counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
         length = plan_length(measure_step(clean, cpus, advance))

@@ -145,8 +145,8 @@ def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Demo:
     def run(*captured: str) -> tuple[int, int]:
         left = list(captured)
 
-        def take(command: list[str], *_: object) -> None:
-            shutil.copy(SAMPLES / f"{left.pop(0)}.prof", command[command.index("-o") + 1])
+        def take(*given: Any) -> None:
+            shutil.copy(SAMPLES / f"{left.pop(0)}.prof", given[-1])
 
         monkeypatch.setattr(demo, "run_and_follow", take)
         return exit_code("demo", "--dir", tmp_path / "kept"), len(captured) - len(left)
