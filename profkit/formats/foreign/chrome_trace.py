@@ -12,10 +12,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from, segments
-from profkit.formats.foreign.frames import frame_of
-from profkit.formats.foreign.gpu_idle import gpu_use
-from profkit.formats.foreign.stacks import Frame, Samples, run_of_threads
+from profkit.formats.foreign.calls import Call, RangeRow, gpu_use, profile_from_calls, ranges_from, segments
+from profkit.formats.foreign.stacks import Frame, Samples, frame_of, run_of_threads
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
 from profkit.model.ranges import PUSHED

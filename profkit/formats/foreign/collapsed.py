@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.frames import frame_of
-from profkit.formats.foreign.stacks import Frame, Samples, ThreadKey
+from profkit.formats.foreign.stacks import Frame, Samples, ThreadKey, frame_of
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run
 

@@ -10,8 +10,7 @@ import re
 from statistics import median
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.frames import frame_of
-from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, ThreadKey
+from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, ThreadKey, frame_of
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run
 
