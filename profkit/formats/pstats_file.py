@@ -139,13 +139,14 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Dump:
     """Read what the compiled reader rejects; raise `FormatError`."""
-    from profkit.formats.pstats_objects import MalformedError, decode_dump
+    from profkit.formats.plain_data import PlainDataError
+    from profkit.formats.pstats_objects import decode_dump
 
     try:
         dump = decode_dump(data, budget, edges=edges)
     except LimitError as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-    except MalformedError as error:
+    except PlainDataError as error:
         hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
         raise FormatError(path, str(error), hint) from None
     if data[len(data) - dump.trailing :][:4] == _ZIP_MEMBER:
