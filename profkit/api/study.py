@@ -114,7 +114,8 @@ def tune(
     place = storage or f"sqlite:///{directory / 'study.db'}"
     opened = open_search(space, wanted, default, storage=place, first=first_settings(space, cpus), **search)
     search_on(opened, runner, trials=trials, advise=partial(_advice_of, runner, default), progress=progress)
-    best, found = finalists(opened), figures(opened)
+    found = figures(opened)
+    best = finalists(found)
     if not repeat or not best:
         return Studied(found, TuneReport(found, space))
     again = _confirmed(

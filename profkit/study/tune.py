@@ -6,7 +6,6 @@ Every Optuna trial keeps its `Trial` as an attribute, so that any reader of the 
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,15 +72,27 @@ def open_search(
     except ImportError:
         raise UsageError('this needs Optuna: pip install "profkit[tune]"') from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    chosen = _sampler(optuna.samplers, sampler, seed)
-    pruning = _pruner(optuna.pruners, pruner, objective)
+    if pruner and objective.kind != "output":
+        raise UsageError(
+            "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
+            parameter="pruner",
+            value=pruner,
+        )
+    how: dict[str, Any] = {
+        "study_name": name,
+        "sampler": _made(optuna.samplers, sampler, "Sampler", seed=seed)
+        if sampler
+        else optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_TRIALS),
+        "pruner": _made(optuna.pruners, pruner, "Pruner") if pruner else optuna.pruners.NopPruner(),
+        "direction": "maximize" if objective.maximise else "minimize",
+    }
     about = {
         "command": list(space.command),
         "parameters": [[p.name, p.environment, list(p.values), p.scale] for p in space.parameters],
         "objective": [objective.text, objective.maximise],
         "baseline": list(baseline),
     }
-    study = _opened(optuna, storage, name, chosen, pruning, objective)
+    study = _opened(optuna, storage, how)
     known = study.user_attrs.get("profkit")
     if known is None:
         study.set_user_attr("profkit", about)
@@ -100,19 +111,16 @@ def open_search(
     return Search(study, space, objective, baseline)
 
 
-def _opened(
-    optuna: Any, storage: str, name: str, sampler: Any, pruner: Any, objective: Objective
-) -> optuna.Study:
+def _opened(optuna: Any, storage: str, how: Mapping[str, Any]) -> optuna.Study:
+    kind, _, file = storage.partition(":")
     for left in reversed(range(OPENING_TRIES)):
         try:
-            return optuna.create_study(  # type: ignore[no-any-return]
-                storage=_storage(optuna, storage),
-                study_name=name,
-                sampler=sampler,
-                pruner=pruner,
-                direction="maximize" if objective.maximise else "minimize",
-                load_if_exists=True,
-            )
+            place: Any = storage
+            if kind == "journal":
+                from optuna.storages.journal import JournalFileBackend
+
+                place = optuna.storages.JournalStorage(JournalFileBackend(file))
+            return optuna.create_study(storage=place, load_if_exists=True, **how)  # type: ignore[no-any-return]
         except Exception as error:  # from SQLAlchemy, its drivers, Redis …
             if left and "sqlite3" in str(error):
                 time.sleep(0.2)  # another process is creating the same tables
@@ -122,54 +130,24 @@ def _opened(
     raise AssertionError("the last try returns or raises")
 
 
-def _storage(optuna: Any, text: str) -> Any:
-    kind, sign, rest = text.partition(":")
-    if kind == "journal" and sign:
-        from optuna.storages.journal import JournalFileBackend
-
-        return optuna.storages.JournalStorage(JournalFileBackend(rest))
-    return text
-
-
-def _named(module: Any, word: str, suffix: str, option: str) -> Any:
+def _made(module: Any, word: str, suffix: str, **given: Any) -> Any:
+    """Return an object of the class that a word names, without regard to case and suffix."""
+    option = suffix.lower()
     classes = {
         name.removesuffix(suffix).lower(): getattr(module, name)
         for name in dir(module)
         if name.endswith(suffix) and not name.startswith("Base")
     }
-    found = classes.get(word.lower().removesuffix(suffix.lower()))
+    found = classes.get(word.lower().removesuffix(option))
     if found is None:
         raise UsageError(f"not one of {', '.join(sorted(classes))}", parameter=option, value=word)
-    return found
-
-
-def _sampler(module: Any, word: str, seed: int | None) -> Any:
-    if not word:
-        return module.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_TRIALS)
-    found = _named(module, word, "Sampler", "sampler")
     try:
         try:
-            return found(seed=seed)
+            return found(**given)
         except TypeError:
             return found()
     except (TypeError, ImportError, ValueError) as error:
-        raise UsageError(f"cannot be used here: {error}", parameter="sampler", value=word) from None
-
-
-def _pruner(module: Any, word: str, objective: Objective) -> Any:
-    if not word:
-        return module.NopPruner()
-    if objective.kind != "output":
-        raise UsageError(
-            "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
-            parameter="pruner",
-            value=word,
-        )
-    found = _named(module, word, "Pruner", "pruner")
-    try:
-        return found()
-    except TypeError:
-        raise UsageError("needs settings that cannot be given here", parameter="pruner", value=word) from None
+        raise UsageError(f"cannot be used here: {error}", parameter=option, value=word) from None
 
 
 def _params(space: Space, setting: Setting) -> dict[str, Any]:
@@ -365,17 +343,12 @@ def trials_of(search: Search) -> list[Trial]:
     return found
 
 
-def finalists(search: Search) -> list[Setting]:
+def finalists(found: Results) -> list[Setting]:
     """Return the settings to run again against the default: those close to the best, the best first."""
-    figures: dict[Setting, list[float]] = {}
-    for trial in trials_of(search):
-        figure, setting = _figure(search, trial), search.space.setting_of(trial.setting)
-        if figure is not None and setting != search.baseline:
-            figures.setdefault(setting, []).append(figure)
-    medians = {setting: statistics.median(found) for setting, found in figures.items()}
-    order = sorted(medians, key=medians.__getitem__, reverse=search.objective.maximise)
-    close = [s for s in order if abs(medians[s] - medians[order[0]]) <= CLOSE * medians[order[0]]]
-    return close[:MOST_FINALISTS]
+    others = [cell for i, cell in enumerate(found.cells) if i != found.baseline and cell.times]
+    others.sort(key=lambda cell: cell.median, reverse=found.objective.maximise)
+    close = [c for c in others if abs(c.median - others[0].median) <= CLOSE * others[0].median]
+    return [cell.setting for cell in close[:MOST_FINALISTS]]
 
 
 def figures(search: Search) -> Results:
