@@ -112,9 +112,10 @@ def tune(
         default = parse_setting(baseline, space.parameters, listed=False)
     runner = Runner(space, make_runs(directory), profiled, dict(os.environ), timeout_s, wanted)
     place = storage or f"sqlite:///{directory / 'study.db'}"
-    opened = open_search(space, wanted, default, storage=place, first=first_settings(space, cpus), **search)
-    search_on(opened, runner, trials=trials, advise=partial(_advice_of, runner, default), progress=progress)
-    found = figures(opened)
+    opened = open_search(runner, default, storage=place, first=first_settings(space, cpus), **search)
+    advise = partial(_advice_of, runner, default)
+    search_on(opened, runner, default, trials=trials, advise=advise, progress=progress)
+    found = figures(opened, runner, default)
     best = finalists(found)
     if not repeat or not best:
         return Studied(found, TuneReport(found, space))

@@ -41,6 +41,9 @@ class Objective:
         return self.kind in ("wall", "range")
 
     def figure(self, trial: Trial) -> float | None:
+        """Return the figure of a run that succeeded, ``None`` for another one."""
+        if trial.status not in ("done", "disturbed"):
+            return None
         return trial.wall_s if self.kind == "wall" else trial.objective
 
     def of_output(self, log: Path) -> list[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import ProfkitError, UsageError
@@ -39,19 +39,8 @@ OPENING_TRIES = 10
 STARTUP_TRIALS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """An Optuna study and its subject; `baseline` need not be one of the space's settings."""
-
-    study: optuna.Study
-    space: Space
-    objective: Objective
-    baseline: Setting
-
-
 def open_search(
-    space: Space,
-    objective: Objective,
+    runner: Runner,
     baseline: Setting,
     *,
     storage: str,
@@ -60,7 +49,7 @@ def open_search(
     pruner: str = "",
     seed: int | None = None,
     first: Sequence[Setting] = (),
-) -> Search:
+) -> optuna.Study:
     """Open a study in its storage (an Optuna URL, or ``journal:FILE``), or create it.
 
     `sampler` and `pruner`: Optuna's classes (case and suffix are ignored); default: TPE, no pruner. Processes
@@ -72,6 +61,7 @@ def open_search(
     except ImportError:
         raise UsageError('this needs Optuna: pip install "profkit[tune]"') from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    space, objective = runner.space, runner.objective
     if pruner and objective.kind != "output":
         raise UsageError(
             "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
@@ -108,7 +98,7 @@ def open_search(
             parameter="storage",
             value=storage,
         )
-    return Search(study, space, objective, baseline)
+    return study
 
 
 def _opened(optuna: Any, storage: str, how: Mapping[str, Any]) -> optuna.Study:
@@ -212,8 +202,9 @@ def _nearest(parameter: Parameter, number: int) -> str:
 
 
 def tune(
-    search: Search,
+    study: optuna.Study,
     runner: Runner,
+    baseline: Setting,
     *,
     trials: int,
     advise: Callable[[Trial], Sequence[Setting]] = lambda _: (),
@@ -224,38 +215,45 @@ def tune(
     `advise` maps a run of the baseline to settings. Raises `Interrupted` if the user stops it (the study can
     be resumed), `UsageError` if the first run lacks the objective.
     """
+    from optuna.trial import TrialState
+
+    space, objective = runner.space, runner.objective
     repeated = 0
     while repeated < MOST_REPEATED:
-        known = trials_of(search)
+        known = trials_of(study)
         if len(known) >= trials:
             return
-        asked = search.study.ask()
-        setting = _setting_of(search, asked)
-        earlier = [trial for trial in known if search.space.setting_of(trial.setting) == setting]
+        asked = study.ask()
+        setting = _setting_of(space, asked)
+        earlier = [trial for trial in known if space.setting_of(trial.setting) == setting]
         if earlier:
             # The sampler is told the known figure, so that it suggests another setting.
             repeated += 1
-            _tell(search, asked, earlier[-1], repeated=True)
+            _tell(study, objective, asked, earlier[-1], repeated=True)
             continue
         repeated = 0
-        label = search.space.label(setting)
+        label = space.label(setting)
         progress(Progress(label, len(known) + 1, trials))
-        trial = _run(search, runner, asked, setting, known)
-        _tell(search, asked, trial)
+        try:
+            trial = _run(runner, asked, setting, known)
+        except (Interrupted, ProfkitError):
+            study.tell(asked, state=TrialState.FAIL)
+            raise
+        _tell(study, objective, asked, trial)
         progress(Progress(label, len(known) + 1, trials, trial))
-        if setting == search.baseline:
+        if setting == baseline:
             for advised in advise(trial):
-                search.study.enqueue_trial(_params(search.space, advised), skip_if_exists=True)
-        lacks_figure = trial.status == "failed" and trial.problem == search.objective.missing()
-        if lacks_figure and all(_figure(search, t) is None for t in known):
+                study.enqueue_trial(_params(space, advised), skip_if_exists=True)
+        lacks_figure = trial.status == "failed" and trial.problem == objective.missing()
+        if lacks_figure and all(objective.figure(t) is None for t in known):
             raise UsageError(
                 f"{trial.problem}; the first run has shown it",
                 parameter="objective",
-                value=search.objective.text,
+                value=objective.text,
             )
 
 
-def _setting_of(search: Search, asked: Any) -> Setting:
+def _setting_of(space: Space, asked: Any) -> Setting:
     fixed = asked.user_attrs.get("setting")
     if fixed is not None:
         return tuple(fixed)
@@ -265,21 +263,21 @@ def _setting_of(search: Search, asked: Any) -> Setting:
             if p.scale
             else asked.suggest_categorical(p.name, p.values)
         )
-        for p in search.space.parameters
+        for p in space.parameters
     )
 
 
-def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
+def _run(runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
     """Run a setting, again if other processes disturbed it, and end it early if it cannot win."""
     walls = [trial.wall_s for trial in known if trial.status == "done" and trial.wall_s is not None]
     limit = None
-    if walls and search.objective.kind == "wall":
+    if walls and runner.objective.kind == "wall":
         limit = max(SLACK * min(walls), min(walls) + LEAST_SLACK_S)
     pruned = False
 
     def hopeless() -> bool:
         nonlocal pruned
-        for step, value in enumerate(search.objective.of_output(runner.directory / f"{asked.number}.log")):
+        for step, value in enumerate(runner.objective.of_output(runner.directory / f"{asked.number}.log")):
             if step not in reported:
                 reported.add(step)
                 asked.report(value, step)
@@ -288,20 +286,14 @@ def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Se
 
     for _ in range(MOST_DISTURBED + 1):
         reported: set[int] = set()
-        try:
-            trial = run_trial(
-                runner,
-                setting,
-                str(asked.number),
-                0,
-                timeout_s=limit,
-                hopeless=hopeless if search.objective.kind == "output" else None,
-            )
-        except (Interrupted, ProfkitError):
-            from optuna.trial import TrialState
-
-            search.study.tell(asked, state=TrialState.FAIL)
-            raise
+        trial = run_trial(
+            runner,
+            setting,
+            str(asked.number),
+            0,
+            timeout_s=limit,
+            hopeless=hopeless if runner.objective.kind == "output" else None,
+        )
         if trial.status != "disturbed":
             break
     if trial.status == "timeout" and pruned:
@@ -315,29 +307,27 @@ def _ended(trial: Trial, why: str) -> Trial:
     return replace(trial, status="pruned", problem=f"ended early: {why}")
 
 
-def _figure(search: Search, trial: Trial) -> float | None:
-    return search.objective.figure(trial) if trial.status in ("done", "disturbed") else None
-
-
-def _tell(search: Search, asked: Any, trial: Trial, *, repeated: bool = False) -> None:
+def _tell(
+    study: optuna.Study, objective: Objective, asked: Any, trial: Trial, *, repeated: bool = False
+) -> None:
     from optuna.trial import TrialState
 
     if not repeated:
         asked.set_user_attr("run", TRIALS.write(trial))
     pruned = trial.status == "pruned"
-    if pruned and trial.wall_s is not None and search.objective.kind == "wall":
+    if pruned and trial.wall_s is not None and objective.kind == "wall":
         asked.report(trial.wall_s, 0)
-    figure = _figure(search, trial)
+    figure = objective.figure(trial)
     if figure is not None:
-        search.study.tell(asked, figure)
+        study.tell(asked, figure)
     else:
-        search.study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
+        study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
 
 
-def trials_of(search: Search) -> list[Trial]:
+def trials_of(study: optuna.Study) -> list[Trial]:
     """Return the ended runs of a study, of all processes, in the order in which they were requested."""
     found = []
-    for frozen in search.study.get_trials(deepcopy=False):
+    for frozen in study.get_trials(deepcopy=False):
         if frozen.state.is_finished() and "run" in frozen.user_attrs:
             found.append(TRIALS.read("trial", frozen.user_attrs["run"]))
     return found
@@ -351,14 +341,14 @@ def finalists(found: Results) -> list[Setting]:
     return [cell.setting for cell in close[:MOST_FINALISTS]]
 
 
-def figures(search: Search) -> Results:
+def figures(study: optuna.Study, runner: Runner, baseline: Setting) -> Results:
     """Return the figures of all trials; speed-ups refer to the default."""
-    trials = trials_of(search)
-    tried = [search.space.setting_of(trial.setting) for trial in trials]
-    space = replace(search.space, listed=tuple(dict.fromkeys([search.baseline, *tried])))
+    trials = trials_of(study)
+    tried = [runner.space.setting_of(trial.setting) for trial in trials]
+    space = replace(runner.space, listed=tuple(dict.fromkeys([baseline, *tried])))
     # A round per trial, so that a setting that was tried twice keeps both figures.
     numbered = [replace(trial, round=number) for number, trial in enumerate(trials)]
-    return results(space, numbered, baseline=search.baseline, objective=search.objective)
+    return results(space, numbered, baseline=baseline, objective=runner.objective)
 
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
