@@ -13,7 +13,7 @@ import click
 import profkit
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, percent, report_options, run_argument
+from profkit.cli.options import ReportOptions, flag, option, percent, report_options, run_argument
 from profkit.cli.own_path import import_numpy
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
@@ -32,21 +32,19 @@ _LIMIT = re.compile(rf"{IMPORT_TIME}>(\d{{1,9}}(?:\.\d{{1,9}})?)(x|%|s)")
 @click.argument("candidate", metavar="CANDIDATE", type=click.Path())
 @click.argument("further", metavar="", nargs=-1, type=click.Path())
 @report_options
-@click.option(
+@option(
     "--fail-on",
-    metavar="CAUSE[,CAUSE…]",
-    help="Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (30%, "
+    "CAUSE[,CAUSE…]",
+    "Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (30%, "
     "2s): imports take that much longer.",
 )
-@click.option(
+@option(
     "--min-slowdown",
-    metavar="PERCENT",
-    help="Exit with 1 only if it is at least this much slower: 5%.  [default with it: --fail-on any]",
+    "PERCENT",
+    "Exit with 1 only if it is at least this much slower: 5%.  [default with it: --fail-on any]",
 )
-@click.option(
-    "--github",
-    is_flag=True,
-    help="In GitHub Actions: append the report to the step's summary, and annotate the changed line.",
+@flag(
+    "--github", "In GitHub Actions: append the report to the step's summary, and annotate the changed line."
 )
 def diff(
     baseline: str,

@@ -18,6 +18,7 @@ from profkit.cli.options import (
     FILE,
     ReportOptions,
     full_paths_option,
+    option,
     options,
     output_option,
     process_option,
@@ -47,13 +48,13 @@ _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
-@click.option(
+@option(
     "--to",
-    metavar="|".join(_FORMATS),
-    required=True,
-    help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
+    "|".join(_FORMATS),
+    "perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
     "firefox, pprof and collapsed: stacks, weighted by self time; firefox takes several runs side by side. "
     "callgrind and pstats: functions and callers, summed over the processes. csv and parquet: a table of functions.",
+    required=True,
 )
 @options(
     output_option("File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]"),

@@ -7,23 +7,23 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, many_runs_options, percent, study_options
+from profkit.cli.options import ReportOptions, flag, many_runs_options, option, percent, study_options
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1)
-@click.option(
+@option(
     "--against",
-    metavar="first|best|NAME",
+    "first|best|NAME",
+    "What the verdicts compare with: the first row, the fastest, or a file.  [default: first]",
     default="first",
-    help="What the verdicts compare with: the first row, the fastest, or a file.  [default: first]",
 )
-@click.option(
+@option(
     "--group-by",
-    metavar="WHAT",
-    default="auto",
-    help="What makes one row: settings, argument, run, command, revision or host.  [default: settings, each "
+    "WHAT",
+    "What makes one row: settings, argument, run, command, revision or host.  [default: settings, each "
     "argument by itself]",
+    default="auto",
 )
 @many_runs_options
 def compare(runs: tuple[str, ...], against: str, group_by: str, report: ReportOptions) -> None:
@@ -40,18 +40,13 @@ def compare(runs: tuple[str, ...], against: str, group_by: str, report: ReportOp
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1)
-@click.option(
+@option(
     "--metric",
-    metavar="wall|own|iteration",
+    "wall|own|iteration",
+    "What to analyse: the wall, the wall minus CPU queueing, or an iteration.  [default: wall]",
     default="wall",
-    help="What to analyse: the wall, the wall minus CPU queueing, or an iteration.  [default: wall]",
 )
-@click.option(
-    "--min-change",
-    metavar="PERCENT",
-    default="2%",
-    help="Ignore changes smaller than this.  [default: 2%]",
-)
+@option("--min-change", "PERCENT", "Ignore changes smaller than this.  [default: 2%]", default="2%")
 @many_runs_options
 def history(runs: tuple[str, ...], metric: str, min_change: str, report: ReportOptions) -> None:
     """Show the trend of a repeated job, and its lasting changes.
@@ -86,7 +81,7 @@ def ranks(runs: tuple[str, ...], report: ReportOptions, **reading: Any) -> None:
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1)
-@click.option("--weak", is_flag=True, help="The work grows with the processes: the ideal is constant time.")
+@flag("--weak", "The work grows with the processes: the ideal is constant time.")
 @study_options
 def scaling(runs: tuple[str, ...], report: ReportOptions, **reading: Any) -> None:
     """Compare runs with different numbers of processes and nodes.

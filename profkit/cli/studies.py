@@ -17,10 +17,13 @@ import click
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import (
+    POSITIVE,
     ReportOptions,
     directory_option,
+    flag,
     format_option,
     number_option,
+    option,
     options,
     text_output,
 )
@@ -83,38 +86,27 @@ class Varied:
 
 #: For every command that runs a command several times.
 run_options = options(
-    click.option(
-        "--timeout",
-        metavar="S",
-        type=click.FloatRange(min=0, min_open=True),
-        help="End a run after this many seconds.",
-    ),
-    click.option("--no-profile", is_flag=True, help="Do not capture the runs; only measure them."),
+    option("--timeout", "S", "End a run after this many seconds.", type=POSITIVE),
+    flag("--no-profile", "Do not capture the runs; only measure them."),
     text_output,
-    click.option(
-        "--full-paths",
-        is_flag=True,
-        help="Do not mask paths, users, host names and command lines in files.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+    flag("--full-paths", "Do not mask paths, users, host names and command lines in files."),
+    flag("-q --quiet", "Print no progress."),
     run=RunOptions,
     report=ReportOptions,
 )
 #: For a study.
 study_options = options(
-    click.option(
-        "-p",
-        "--param",
-        metavar="NAME=VALUES",
+    option(
+        "-p --param",
+        "NAME=VALUES",
+        "Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or 1..64:log. Repeatable.",
         multiple=True,
-        help="Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or 1..64:log. Repeatable.",
     ),
-    click.option(
-        "-e",
-        "--env",
-        metavar="NAME=VALUES",
+    option(
+        "-e --env",
+        "NAME=VALUES",
+        "Values of an environment variable; unset may be one of them. Repeatable.",
         multiple=True,
-        help="Values of an environment variable; unset may be one of them. Repeatable.",
     ),
     run_options,
     click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
@@ -194,10 +186,10 @@ def _said(progress: Progress, trial: Trial) -> str:
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @number_option("--repeat", "Runs of each setting, in rounds over all settings.  [default: 3]", 3)
 @number_option("--warmup", "Warm-up runs of the first setting, not counted.  [default: 0]", 0, least=0)
-@click.option(
+@option(
     "--baseline",
-    metavar="NAME=VALUE,…",
-    help="The setting that speed-ups refer to.  [default: the first value of each parameter]",
+    "NAME=VALUE,…",
+    "The setting that speed-ups refer to.  [default: the first value of each parameter]",
 )
 @directory_option("Where the study is kept; a stopped one continues there.  [default: sweep]", "sweep")
 @study_options
@@ -227,13 +219,13 @@ def sweep(
 
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
-@click.option(
+@option(
     "--objective",
-    metavar="WHAT",
+    "WHAT",
+    "wall, range:NAME (median of an NVTX range), output:REGEX, or json:FILE:PATH.  [default: wall]",
     default="wall",
-    help="wall, range:NAME (median of an NVTX range), output:REGEX, or json:FILE:PATH.  [default: wall]",
 )
-@click.option("--maximise", is_flag=True, help="Higher is better, as for examples/s.")
+@flag("--maximise", "Higher is better, as for examples/s.")
 @number_option("--trials", "Settings to try, over all processes of the study.  [default: 20]", 20)
 @number_option(
     "--repeat",
@@ -241,26 +233,20 @@ def sweep(
     5,
     least=0,
 )
-@click.option(
+@option(
     "--baseline",
-    metavar="NAME=VALUE,…",
-    help="The default setting.  [default: variables as they are now; one per CPU for {workers} and the like]",
+    "NAME=VALUE,…",
+    "The default setting.  [default: variables as they are now; one per CPU for {workers} and the like]",
 )
-@click.option(
-    "--sampler", metavar="NAME", default="", help="One of Optuna's: tpe, random, gp, qmc …  [default: tpe]"
-)
-@click.option(
-    "--pruner", metavar="NAME", default="", help="One of Optuna's, for output:REGEX.  [default: none]"
-)
-@click.option("--seed", metavar="N", type=int, help="Seed of the sampler.")
-@click.option(
+@option("--sampler", "NAME", "One of Optuna's: tpe, random, gp, qmc …  [default: tpe]", default="")
+@option("--pruner", "NAME", "One of Optuna's, for output:REGEX.  [default: none]", default="")
+@option("--seed", "N", "Seed of the sampler.", type=int)
+@option(
     "--storage",
-    metavar="URL",
-    help="Any Optuna storage, or journal:FILE for several machines on one study.  [default: SQLite in DIR]",
+    "URL",
+    "Any Optuna storage, or journal:FILE for several machines on one study.  [default: SQLite in DIR]",
 )
-@click.option(
-    "--study", "name", metavar="NAME", default="profkit", help="Name in the storage.  [default: profkit]"
-)
+@option("--study name", "NAME", "Name in the storage.  [default: profkit]", default="profkit")
 @directory_option("Where runs are kept; a stopped study continues there.  [default: tune]", "tune")
 @study_options
 def tune(varied: Varied, directory: Path, run: RunOptions, report: ReportOptions, **search: Any) -> None:
@@ -273,15 +259,14 @@ def tune(varied: Varied, directory: Path, run: RunOptions, report: ReportOptions
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="[BASELINE] RUN [N]", nargs=-1, required=True)
-@click.option(
-    "--limit",
-    "limit_s",
-    metavar="S",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Begin no further round of runs after this many seconds.  [default: 600, or four rounds]",
+@option(
+    "--limit limit_s",
+    "S",
+    "Begin no further round of runs after this many seconds.  [default: 600, or four rounds]",
+    type=POSITIVE,
 )
 @directory_option("Keep the runs in DIR, and continue from them.")
-@click.option("--here", is_flag=True, help="Run it here, although it was captured on another machine.")
+@flag("--here", "Run it here, although it was captured on another machine.")
 @format_option
 @run_options
 def verify(

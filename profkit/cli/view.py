@@ -16,7 +16,7 @@ import click
 
 from profkit.cli import printable, say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import number_option, one_process_option, output_option, run_argument
+from profkit.cli.options import flag, number_option, one_process_option, output_option, run_argument
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 
@@ -29,7 +29,7 @@ _MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 @click.command(context_settings=CONTEXT)
 @run_argument
 @one_process_option
-@click.option("--no-browser", is_flag=True, help="Only print the address; open it yourself.")
+@flag("--no-browser", "Only print the address; open it yourself.")
 @number_option("--port", "Port to listen on.  [default: a free one]", 0, least=0)
 def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     """Open one process of a run in snakeviz."""
