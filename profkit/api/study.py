@@ -101,9 +101,7 @@ def tune(
     wanted = parse_objective(objective, maximise=maximise)
     if wanted.kind == "range" and not profiled:
         raise UsageError(
-            "NVTX ranges are captured with the profile: leave out --no-profile",
-            parameter="objective",
-            value=objective,
+            "NVTX ranges are captured with the profile: leave out --no-profile", "objective", objective
         )
     cpus = max(1, int(cpus_to_use()))
     if baseline is None:

@@ -220,7 +220,7 @@ def demo(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"cannot be made ({error.strerror}); choose another place", parameter="dir", value=directory
+            f"cannot be made ({error.strerror}); choose another place", "dir", directory
         ) from None
     files = {side.name: directory / f"{side.name}.prof" for side in (clean, above)}
 

@@ -129,16 +129,16 @@ def _parsed(fail_on: str | None) -> tuple[list[re.Match[str]], frozenset[str]]:
         else:
             raise UsageError(
                 f"give a limit of {IMPORT_TIME}: {IMPORT_TIME}>1.3x, {IMPORT_TIME}>30% or {IMPORT_TIME}>2s",
-                parameter="fail_on",
-                value=word,
+                "fail_on",
+                word,
             )
     unknown = [cause for cause in causes if cause not in (*CAUSES, "any")]
     if unknown:
         raise UsageError(
             f"not a cause; use {', '.join(CAUSES)}, or any for all that make it slower; a limit is "
             f"{IMPORT_TIME}>1.3x",
-            parameter="fail_on",
-            value=unknown[0] or ",".join(causes),
+            "fail_on",
+            unknown[0] or ",".join(causes),
         )
     return limits, frozenset(causes) | (frozenset(CAUSES) - NO_HARM if "any" in causes else frozenset())
 
@@ -152,8 +152,8 @@ def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
             side = "the baseline" if before is None else "the candidate"
             raise UsageError(
                 f"what {side} imported is not known: no call of Python's import system is in its profile",
-                parameter="fail_on",
-                value=limit[0],
+                "fail_on",
+                limit[0],
             )
         more = {
             "x": after.seconds / before.seconds,

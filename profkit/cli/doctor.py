@@ -60,7 +60,7 @@ def doctor(
         return
     goal = report.destination()
     if fail_on not in (None, "oversubscribed"):
-        raise UsageError("is not a finding of doctor; use oversubscribed", parameter="fail_on", value=fail_on)
+        raise UsageError("is not a finding of doctor; use oversubscribed", "fail_on", fail_on)
     if command and (asked["ranks"] or asked["workers"] or asked["threads"]):
         raise UsageError("--ranks, --workers and --threads describe a plan; do not give a command as well")
     from profkit.api.doctor import doctor as examine

@@ -77,7 +77,7 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
     output = report.output
     if to not in _FORMATS:
         *names, last = _FORMATS
-        raise UsageError(f"not a format, use {', '.join(names)} or {last}", parameter="to", value=to)
+        raise UsageError(f"not a format, use {', '.join(names)} or {last}", "to", to)
     if len(runs) > 1 and to != "firefox":
         raise UsageError(
             f"export takes one run, and {len(runs)} were given: name one of them; --to firefox takes several"

@@ -104,7 +104,7 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
 
     if report.format not in (None, "csv", "json"):
         problem = "use csv or json, or leave it out for a table"
-        raise UsageError(problem, parameter="format", value=report.format)
+        raise UsageError(problem, "format", report.format)
     with Progress("asking the store"):
         result = _opened(store).query(sql)
     if report.mask_names:

@@ -135,7 +135,7 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def called(*, process: str | None, rank: int | None, **given: Any) -> Any:
         if rank is not None and process is not None:
-            raise UsageError("--rank also names a process: give only one", parameter="process", value=process)
+            raise UsageError("--rank also names a process: give only one", "process", process)
         return command(process=process if rank is None else f"rank:{rank}", **given)
 
     return called
@@ -241,5 +241,5 @@ def percent(text: str, parameter: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise UsageError("give a percentage, such as 5%", parameter=parameter, value=text)
+        raise UsageError("give a percentage, such as 5%", parameter, text)
     return value

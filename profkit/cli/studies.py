@@ -210,11 +210,7 @@ def sweep(
         space = varied.space()
         run.of(make_runs, space, directory, title="sweep", kept=directory, baseline=baseline, **rounds)
     elif not directory.is_dir():
-        raise UsageError(
-            "nothing to run and no study there: give parameters and a command",
-            parameter="dir",
-            value=directory,
-        )
+        raise UsageError("nothing to run and no study there: give parameters and a command", "dir", directory)
     goal.write(read_sweep(directory, baseline=baseline))
 
 

@@ -84,9 +84,7 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"cannot listen there, {error}; leave --port out", parameter="port", value=port
-        ) from None
+        raise UsageError(f"cannot listen there, {error}; leave --port out", "port", port) from None
 
     async def run() -> None:
         server = HTTPServer(application)

@@ -37,7 +37,7 @@ def opened(store: Store, tables: Iterable[str] = TABLES) -> duckdb.DuckDBPyConne
     store.check()
     parts = store.parts()
     if not parts:
-        raise UsageError("holds no runs: profkit fleet add RUN…", parameter="store", value=store.directory)
+        raise UsageError("holds no runs: profkit fleet add RUN…", "store", store.directory)
     found: duckdb.DuckDBPyConnection = library.connect()
     found.execute(
         f"SET memory_limit = '{_MEMORY}'; SET TimeZone = 'UTC'; SET preserve_insertion_order = false"
@@ -79,7 +79,7 @@ def no_such_job(connection: duckdb.DuckDBPyConnection, job: str) -> UsageError:
     jobs = [
         row[0] for row in connection.execute("SELECT DISTINCT job FROM runs ORDER BY job LIMIT 12").fetchall()
     ]
-    return UsageError(f"no run of it in the store, which has {', '.join(jobs)}", parameter="job", value=job)
+    return UsageError(f"no run of it in the store, which has {', '.join(jobs)}", "job", job)
 
 
 def query(store: Store, sql: str) -> Answer:

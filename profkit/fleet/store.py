@@ -77,9 +77,7 @@ class Store:
             found = json.loads((self.directory / _ABOUT).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise UsageError(
-                "is no store of runs; profkit fleet add RUN… makes one",
-                parameter="store",
-                value=self.directory,
+                "is no store of runs; profkit fleet add RUN… makes one", "store", self.directory
             ) from None
         except (OSError, ValueError) as error:
             raise FormatError(self.directory, f"cannot be read as a store: {error}") from None
@@ -108,7 +106,7 @@ class Store:
             if not (self.directory / _ABOUT).exists():
                 if set(os.listdir(self.directory)) - {_CHANGING}:
                     problem = "is a directory of other files: name an empty or a new one"
-                    raise UsageError(problem, parameter="store", value=self.directory)
+                    raise UsageError(problem, "store", self.directory)
                 with replacing(self.directory / _ABOUT) as file:
                     file.write(json.dumps({"schema": SCHEMA}).encode())
             self.check()
@@ -118,7 +116,7 @@ class Store:
                 yield
         except OSError as error:
             problem = f"cannot be written: {error.strerror}"
-            raise UsageError(problem, parameter="store", value=self.directory) from error
+            raise UsageError(problem, "store", self.directory) from error
 
     def commit(self, part: Part, replaced: Sequence[str] = ()) -> None:
         """Write a part, its `runs` file last; first record the parts that it replaces."""

@@ -148,7 +148,7 @@ def history(
     Raises `UsageError` if there are too few runs, or one lacks the metric.
     """
     if metric not in METRICS:
-        raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)
+        raise UsageError(f"is not known, use {', '.join(METRICS)}", "metric", metric)
     commands = Counter(run.command for run in runs if not run.failed)
     if not commands:
         raise UsageError("no run succeeded: there is no history to show")
@@ -160,8 +160,8 @@ def history(
     if len(values) < len(kept):
         raise UsageError(
             f"{len(kept) - len(values)} of {len(kept)} runs do not have it: was every run captured with it?",
-            parameter="metric",
-            value=metric,
+            "metric",
+            metric,
         )
     if len(kept) < 2:
         raise UsageError(

@@ -94,7 +94,7 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
         if not file or _steps(what) is None:
             problem = "give json:FILE:PATH with a path such as [-1].elapsed_time"
     if problem:
-        raise UsageError(problem, parameter="objective", value=text)
+        raise UsageError(problem, "objective", text)
     return Objective(kind, text, what, file, maximise)
 
 

@@ -65,8 +65,8 @@ def open_search(
     if pruner and objective.kind != "output":
         raise UsageError(
             "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
-            parameter="pruner",
-            value=pruner,
+            "pruner",
+            pruner,
         )
     how: dict[str, Any] = {
         "study_name": name,
@@ -95,8 +95,8 @@ def open_search(
         what = next(key for key in about if known.get(key) != about[key])
         raise UsageError(
             f"holds a study with another {what.removesuffix('s')}; choose another name or place",
-            parameter="storage",
-            value=storage,
+            "storage",
+            storage,
         )
     return study
 
@@ -116,7 +116,7 @@ def _opened(optuna: Any, storage: str, how: Mapping[str, Any]) -> optuna.Study:
                 time.sleep(0.2)  # another process is creating the same tables
                 continue
             problem = " ".join(str(error).split())[:200]
-            raise UsageError(f"cannot be opened: {problem}", parameter="storage", value=storage) from None
+            raise UsageError(f"cannot be opened: {problem}", "storage", storage) from None
     raise AssertionError("the last try returns or raises")
 
 
@@ -130,14 +130,14 @@ def _made(module: Any, word: str, suffix: str, **given: Any) -> Any:
     }
     found = classes.get(word.lower().removesuffix(option))
     if found is None:
-        raise UsageError(f"not one of {', '.join(sorted(classes))}", parameter=option, value=word)
+        raise UsageError(f"not one of {', '.join(sorted(classes))}", option, word)
     try:
         try:
             return found(**given)
         except TypeError:
             return found()
     except (TypeError, ImportError, ValueError) as error:
-        raise UsageError(f"cannot be used here: {error}", parameter=option, value=word) from None
+        raise UsageError(f"cannot be used here: {error}", option, word) from None
 
 
 def _params(space: Space, setting: Setting) -> dict[str, Any]:
@@ -246,11 +246,7 @@ def tune(
                 study.enqueue_trial(_params(space, advised), skip_if_exists=True)
         lacks_figure = trial.status == "failed" and trial.problem == objective.missing()
         if lacks_figure and all(objective.figure(t) is None for t in known):
-            raise UsageError(
-                f"{trial.problem}; the first run has shown it",
-                parameter="objective",
-                value=objective.text,
-            )
+            raise UsageError(f"{trial.problem}; the first run has shown it", "objective", objective.text)
 
 
 def _setting_of(space: Space, asked: Any) -> Setting:
