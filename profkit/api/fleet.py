@@ -11,13 +11,10 @@ from typing import Any
 from profkit import model
 from profkit.api.diff import Diff, diff
 from profkit.api.reported import Layout, Studied
-from profkit.fleet.add import Added, add
 from profkit.fleet.hosts import Hosts, hosts
-from profkit.fleet.query import Answer, query
-from profkit.fleet.selection import selected
-from profkit.fleet.slowest import Slowest, slowest
-from profkit.fleet.store import Store
-from profkit.fleet.trend import Trends, trend
+from profkit.fleet.query import Answer, query, selected
+from profkit.fleet.slowest import Slowest, Trends, slowest, trend
+from profkit.fleet.store import Added, Store, add
 from profkit.report.fleetdoc import AnswerReport, FleetReport
 from profkit.report.safety import Masker
 from profkit.study.rank_table import expand
