@@ -253,6 +253,7 @@ FOREIGN: Mapping[str, Sequence[str]] = {
 #: Modules that look at texts that this room has just formatted from numbers, and only at how they are set.
 TYPESETTING: Mapping[str, str] = {
     "cli/__init__.py": "line breaks of an error's message",
+    "cli/examples.py": "its own text of examples, one a line",
     "report/jsonvalues.py": "names of members, which its callers write as one line of words",
     "report/htmlfigures.py": "its own file of markup",
     "report/layout.py": "units at the end of formatted numbers, which stand under each other",
