@@ -87,7 +87,7 @@ def diff(
     goal.write(result, masked=github)
     failed = _failed(result, causes, least) | _imported_longer(result, limits)
     if github:
-        from profkit.api.github import annotation, append_summary
+        from profkit.api.posted import annotation, append_summary
 
         append_summary(
             result.report("md", limit=report.limit, full_paths=report.full_paths, explain=report.explain)
@@ -169,7 +169,7 @@ def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
 
 def _check_github(goal: Destination) -> None:
     """Refuse ``--github`` with JSON and the like on stdout, before anything is read."""
-    from profkit.api.github import summary_file
+    from profkit.api.posted import summary_file
     from profkit.report.renderers import Markdown, Terminal
 
     summary_file()

@@ -89,7 +89,7 @@ class Destination:
             if self.wanted.open_report and self.output is not None:
                 show_page(self.output)
         else:
-            from profkit.api.ticket import ticket
+            from profkit.api.posted import ticket
 
             with Progress("writing the ticket"):
                 made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)

@@ -15,9 +15,8 @@ from profkit.formats.load import join_ranks, rank_groups, skipped
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, ChangePoint, change_points
 from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
-from profkit.study.run_addresses import load
 from profkit.study.setting_results import pooled_spread
-from profkit.study.workers import Crew
+from profkit.study.workers import Crew, load
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose

@@ -21,8 +21,8 @@ from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Process, Profile, Roots, Run
 from profkit.model.arrays import Index, Ints
-from profkit.study.run_addresses import load
 from profkit.study.wait_states import wait_state
+from profkit.study.workers import load
 
 Bits = npt.NDArray[np.uint8]
 

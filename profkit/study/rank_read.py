@@ -34,8 +34,8 @@ from profkit.study.rank_functions import (
     names_of,
     processes_of,
 )
-from profkit.study.run_addresses import load
 from profkit.study.wait_states import WAIT_STATES
+from profkit.study.workers import load
 
 Values = npt.NDArray[np.float32]
 

@@ -22,8 +22,7 @@ from profkit.model.arrays import Floats
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_functions import reference_of
 from profkit.study.rank_read import METRICS, SECONDS, Member, RangeSums, Reading, Task, Values, read_file
-from profkit.study.run_addresses import addressed
-from profkit.study.workers import Crew
+from profkit.study.workers import Crew, addressed
 
 #: Part (1) of any process's time from which a function is in the table.
 FLOOR = 0.001
