@@ -131,7 +131,7 @@ def _launch(space: Space, found: _Grid) -> Launch | None:
     setting = found.results.cells[found.results.advised].setting
     counts = {
         space.parameters[i].name: int(setting[i])
-        for i in resources(space.parameters) or ()
+        for i in resources(space.parameters)
         if is_number(setting[i])
     }
     return of_setting(read_limits(os.environ), counts, space.command_of(setting))
@@ -142,9 +142,7 @@ def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]
     from profkit.api.doctor import diagnosed
 
     run_file = runner.directory / trial.run if trial.run else None
-    counts = [
-        i for i in resources(runner.space.parameters) or () if not runner.space.parameters[i].environment
-    ]
+    counts = [i for i in resources(runner.space.parameters) if not runner.space.parameters[i].environment]
     workers = math.prod(int(baseline[i]) for i in counts if is_number(baseline[i]))
     try:
         diagnosis = diagnosed(

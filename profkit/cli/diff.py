@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import profkit
-from profkit.cli import say
+from profkit.cli import import_numpy, say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import ReportOptions, flag, option, percent, report_options, run_argument
-from profkit.cli.own_path import import_numpy
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 

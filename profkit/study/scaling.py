@@ -117,7 +117,7 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     """Compare runs by their numbers of processes and nodes; raises `UsageError` if these are all the same.
 
     POP's hierarchy: global efficiency = parallel efficiency × computation scaling (source:
-    `ranks.efficiency`).
+    `rank_study.efficiency`).
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:

@@ -166,7 +166,7 @@ def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> l
     cpus, running = diagnosis.demand.cpus, max(1, diagnosis.demand.processes)
     variables = {name for name, _ in diagnosis.advice}
     threads = [i for i, p in enumerate(space.parameters) if p.name in variables or "thread" in p.name.lower()]
-    processes = [i for i in resources(space.parameters) or () if i not in threads]
+    processes = [i for i in resources(space.parameters) if i not in threads]
     fitting, fewer = list(baseline), list(baseline)
     for i in processes if running > cpus else ():
         fewer[i] = _nearest(space.parameters[i], max(1, int(_count(baseline[i]) * cpus / running)))
@@ -349,7 +349,7 @@ def figures(study: optuna.Study, runner: Runner, baseline: Setting) -> Results:
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
     """Return the default setting: values of `environment` or unset, and `cpus` for parameters that count."""
-    counts = resources(space.parameters) or ()
+    counts = resources(space.parameters)
     return tuple(
         environment.get(parameter.name, UNSET)
         if parameter.environment
