@@ -222,7 +222,7 @@ def replay(name: str, files: Sequence[str]) -> int:
 
 
 #: Modules of `profkit.formats` that read nothing of others; all other ones are readers.
-_WRITERS = ("__init__", "atomic", "chrome", "chrome_counters", "pstats_write", "speedscope", "timeline")
+_WRITERS = ("__init__", "atomic", "chrome", "pstats_write", "speedscope", "timeline")
 #: What reads what agents, tracers and samplers leave in a spool.
 _SPOOL_READERS = (
     *("captured_windows", "counters", "endings", "machines", "mapped_estimates"),

@@ -21,7 +21,7 @@ class UsageError(ProfkitError):
     `parameter` is the wrong parameter's name in the Python API, or empty; `value` is as the user gave it.
     """
 
-    def __init__(self, problem: str, *, parameter: str = "", value: object = "") -> None:
+    def __init__(self, problem: str, parameter: str = "", value: object = "") -> None:
         self.problem = problem
         self.parameter = parameter
         self.value = str(value)

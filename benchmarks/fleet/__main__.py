@@ -21,8 +21,7 @@ import numpy as np
 from benchmarks.fleet.make import SLOW, STARVED, Regression, day_of, described, noise, write_fleet
 from benchmarks.many_ranks import total_memory
 from profkit.api.fleet import Fleet
-from profkit.fleet.slowest import SIGMAS
-from profkit.fleet.trend import Trends
+from profkit.fleet.slowest import SIGMAS, Trends
 from profkit.measure.changepoints import shifts
 
 #: Days by which a change may be off and still be the one that was put in.

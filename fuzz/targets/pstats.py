@@ -15,9 +15,10 @@ from fuzz.target import Target, Wrong
 from profkit.errors import FormatError
 from profkit.formats.export.pstats_write import write_pstats
 from profkit.formats.limits import Budget, LimitError
+from profkit.formats.plain_data import PlainDataError
 from profkit.formats.pstats_file import parse_pstats
 from profkit.formats.pstats_native import Dump, read_regular_dump
-from profkit.formats.pstats_objects import MalformedError, decode_dump
+from profkit.formats.pstats_objects import decode_dump
 from profkit.model import Edges, Profile
 
 Key = tuple[str, int, str]
@@ -84,7 +85,7 @@ def check(data: bytes, thorough: bool) -> None:
             slow = decode_dump(data, Budget(len(data)), edges=True)
         except LimitError:
             return  # its objects take more than the columns of the compiled reader
-        except MalformedError as error:
+        except PlainDataError as error:
             raise Wrong(f"the compiled reader takes what the general one refuses: {error}") from None
         if _rows(fast, edges=True) != _rows(slow, edges=True):
             raise Wrong("the compiled reader and the general one read two things")

@@ -38,7 +38,7 @@ def doctor(
     cannot be run.
     """
     if launcher not in (None, "all", *LAUNCHERS):
-        raise UsageError(f"use {', '.join(LAUNCHERS)} or all", parameter="launcher", value=launcher)
+        raise UsageError(f"use {', '.join(LAUNCHERS)} or all", "launcher", launcher)
     if command and shutil.which(command[0]) is None:
         raise UsageError(f"{command[0]}: no such command; nothing was run")
     chosen = os.fspath(python) if python is not None else find_python(command, os.environ)

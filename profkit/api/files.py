@@ -17,7 +17,7 @@ def write_file(chunks: Iterable[bytes], output: Path) -> None:
     A device or a pipe is written to directly; a closed reader is not an error.
     """
     if output.is_dir():
-        raise UsageError("is a directory, name a file", parameter="output", value=output)
+        raise UsageError("is a directory, name a file", "output", output)
     try:
         if output.exists() and not output.is_file():
             with contextlib.suppress(BrokenPipeError), open(output, "wb") as stream:
@@ -26,9 +26,7 @@ def write_file(chunks: Iterable[bytes], output: Path) -> None:
             with replacing(output) as file:
                 file.writelines(chunks)
     except OSError as error:
-        raise UsageError(
-            f"cannot be written there, {error.strerror}", parameter="output", value=output
-        ) from error
+        raise UsageError(f"cannot be written there, {error.strerror}", "output", output) from error
 
 
 def keep_inputs(inputs: Iterable[str], *outputs: Path | None) -> None:
@@ -41,6 +39,4 @@ def keep_inputs(inputs: Iterable[str], *outputs: Path | None) -> None:
         for output in existing:
             with contextlib.suppress(OSError):
                 if os.path.samefile(output, path):
-                    raise UsageError(
-                        "is a profile that is read here, name another file", parameter="output", value=output
-                    )
+                    raise UsageError("is a profile that is read here, name another file", "output", output)

@@ -11,13 +11,10 @@ from typing import Any
 from profkit import model
 from profkit.api.diff import Diff, diff
 from profkit.api.reported import Layout, Studied
-from profkit.fleet.add import Added, add
 from profkit.fleet.hosts import Hosts, hosts
-from profkit.fleet.query import Answer, query
-from profkit.fleet.selection import selected
-from profkit.fleet.slowest import Slowest, slowest
-from profkit.fleet.store import Store
-from profkit.fleet.trend import Trends, trend
+from profkit.fleet.query import Answer, query, selected
+from profkit.fleet.slowest import Slowest, Trends, slowest, trend
+from profkit.fleet.store import Added, Store, add
 from profkit.report.fleetdoc import AnswerReport, FleetReport
 from profkit.report.safety import Masker
 from profkit.study.rank_table import expand
@@ -69,10 +66,7 @@ def _masked(masker: Masker, mask: Callable[[Any, str], str], value: Any) -> Any:
 class Fleet:
     """A store of many run files: Parquet, queried by DuckDB. Needs the extra ``profkit[fleet]``.
 
-    Parameters
-    ----------
-    store
-        Its directory; by default the variable ``PROFKIT_FLEET``, else ``fleet``.
+    Its directory is by default in the variable ``PROFKIT_FLEET``, else ``fleet``.
     """
 
     def __init__(self, store: str | os.PathLike[str] | None = None) -> None:
@@ -92,27 +86,11 @@ class Fleet:
         dask: str | None = None,
         told: Callable[[str], None] = lambda doing: None,
     ) -> Added:
-        """Add run files and plain profiles, except those added before.
+        """Add files, directories and patterns of run files and plain profiles, except those added before.
 
-        Parameters
-        ----------
-        runs
-            Files, directories, patterns.
-        job
-            The job's name; by default that of the script in each command.
-        workers
-            Number of reading processes, ``None`` for one per CPU.
-        dask
-            Address of a Dask scheduler whose workers read instead; `runs` may then be fsspec addresses.
-        told
-            Called with progress messages.
-
-        Raises
-        ------
-        FormatError
-            A directory or pattern has no file, or the store is of another version.
-        UsageError
-            The store cannot be written, the extra is not installed, or no scheduler answers.
+        `job` and `dask` as for `profkit.fleet.store.add`; `workers` is the number of reading processes, ``None``
+        for one per CPU. Raises `FormatError` if a directory or pattern has no file, or the store is of another
+        version; `UsageError` if it cannot be written, the extra is missing, or no scheduler answers.
         """
         return add(self._store, expand(runs), job=job, workers=workers, dask=dask, told=told)
 
@@ -121,13 +99,7 @@ class Fleet:
         return self._store.compact()
 
     def query(self, sql: str) -> FleetAnswer:
-        """Answer one read-only query in SQL.
-
-        Raises
-        ------
-        UsageError
-            The query is not read-only or fails, or there is no store.
-        """
+        """Answer one query in SQL; raises `UsageError` if it is not read-only or fails, or without a store."""
         return FleetAnswer(query(self._store, sql))
 
     def slowest(self, job: str = "") -> Studied[Slowest]:

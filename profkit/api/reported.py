@@ -169,7 +169,7 @@ class Studied(Reported, Generic[Study]):
 def rows_of(limit: int | None, renderer: Renderer) -> int:
     """Return the most rows of a list; raises `UsageError` if the limit is negative."""
     if limit is not None and limit < 0:
-        raise UsageError("give the number of rows, 0 for all", parameter="limit", value=limit)
+        raise UsageError("give the number of rows, 0 for all", "limit", limit)
     return renderer.default_rows if limit is None else limit
 
 

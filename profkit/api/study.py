@@ -101,9 +101,7 @@ def tune(
     wanted = parse_objective(objective, maximise=maximise)
     if wanted.kind == "range" and not profiled:
         raise UsageError(
-            "NVTX ranges are captured with the profile: leave out --no-profile",
-            parameter="objective",
-            value=objective,
+            "NVTX ranges are captured with the profile: leave out --no-profile", "objective", objective
         )
     cpus = max(1, int(cpus_to_use()))
     if baseline is None:
@@ -112,9 +110,11 @@ def tune(
         default = parse_setting(baseline, space.parameters, listed=False)
     runner = Runner(space, make_runs(directory), profiled, dict(os.environ), timeout_s, wanted)
     place = storage or f"sqlite:///{directory / 'study.db'}"
-    opened = open_search(space, wanted, default, storage=place, first=first_settings(space, cpus), **search)
-    search_on(opened, runner, trials=trials, advise=partial(_advice_of, runner, default), progress=progress)
-    best, found = finalists(opened), figures(opened)
+    opened = open_search(runner, default, storage=place, first=first_settings(space, cpus), **search)
+    advise = partial(_advice_of, runner, default)
+    search_on(opened, runner, default, trials=trials, advise=advise, progress=progress)
+    found = figures(opened, runner, default)
+    best = finalists(found)
     if not repeat or not best:
         return Studied(found, TuneReport(found, space))
     again = _confirmed(
@@ -131,7 +131,7 @@ def _launch(space: Space, found: _Grid) -> Launch | None:
     setting = found.results.cells[found.results.advised].setting
     counts = {
         space.parameters[i].name: int(setting[i])
-        for i in resources(space.parameters) or ()
+        for i in resources(space.parameters)
         if is_number(setting[i])
     }
     return of_setting(read_limits(os.environ), counts, space.command_of(setting))
@@ -142,9 +142,7 @@ def _advice_of(runner: Runner, baseline: Setting, trial: Trial) -> list[Setting]
     from profkit.api.doctor import diagnosed
 
     run_file = runner.directory / trial.run if trial.run else None
-    counts = [
-        i for i in resources(runner.space.parameters) or () if not runner.space.parameters[i].environment
-    ]
+    counts = [i for i in resources(runner.space.parameters) if not runner.space.parameters[i].environment]
     workers = math.prod(int(baseline[i]) for i in counts if is_number(baseline[i]))
     try:
         diagnosis = diagnosed(

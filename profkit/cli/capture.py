@@ -1,4 +1,4 @@
-"""``profkit capture``: run the target under the launcher, and end as the target ended."""
+"""``profkit capture``, which runs the target and ends as it ended, and ``profkit attach`` for a running one."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ import click
 
 from profkit.capture.agent.settings import DEFAULT_OVERHEAD, rank_of
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import number_option, output_option
+from profkit.cli.options import POSITIVE, flag, number_option, option, output_option
 from profkit.cli.progress import Progress, say_directly
 
 if TYPE_CHECKING:
     from profkit.model import Notice, Run
-
-
-_SECONDS = click.FloatRange(min=0)
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | None:
@@ -44,44 +41,29 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
 @output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
 @number_option("--repeat", "Run it N times, one run file each (repeats).", 1)
-@click.option("-q", "--quiet", is_flag=True, help="Do not print where the run was written.")
-@click.option(
-    "--nvtx-shim",
-    is_flag=True,
-    help="Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.",
-)
-@click.option(
+@flag("-q --quiet", "Do not print where the run was written.")
+@flag("--nvtx-shim", "Let torch.cuda.nvtx work, and record it, in a PyTorch that was built without CUDA.")
+@option(
     "--overhead",
-    metavar="SHARE|off",
+    "SHARE|off",
+    "Part of the time that profiling may add: above it, stacks are sampled and calls estimated.  "
+    "off: as --exact.",
     callback=_share,
     default=f"{DEFAULT_OVERHEAD:.0%}",
     show_default=True,
-    help="Part of the time that profiling may add: above it, stacks are sampled and calls estimated.  "
-    "off: as --exact.",
 )
-@click.option("--exact", is_flag=True, help="Trace every call, at any overhead.")
-@click.option("--sampled", is_flag=True, help="Sample stacks from the start, and never trace every call.")
+@flag("--exact", "Trace every call, at any overhead.")
+@flag("--sampled", "Sample stacks from the start, and never trace every call.")
 # Options that select a part of the run; their names are the fields of `Selection`.
-@click.option(
-    "--delay",
-    "delay_s",
-    metavar="S",
-    type=_SECONDS,
-    default=0.0,
-    help="Start to capture after S seconds.",
+@option(
+    "--delay delay_s", "S", "Start to capture after S seconds.", type=click.FloatRange(min=0), default=0.0
 )
-@click.option(
-    "--duration",
-    "duration_s",
-    metavar="S",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Capture for S seconds; the command runs on.",
-)
-@click.option(
+@option("--duration duration_s", "S", "Capture for S seconds; the command runs on.", type=POSITIVE)
+@option(
     "--capture-range",
-    metavar="NAME[@DOMAIN]",
+    "NAME[@DOMAIN]",
+    "Capture while this NVTX range is open: the first time, or --cycles N times.",
     default="",
-    help="Capture while this NVTX range is open: the first time, or --cycles N times.",
 )
 @number_option("--active", "Capture N steps.", 0, least=0)
 @number_option("--wait", "Let N steps pass before that.", 0, least=0)
@@ -89,23 +71,15 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
 @number_option(
     "--cycles", "Capture N windows; 0 is no limit.  [default: 1 range; all cycles of steps]", least=0
 )
-@click.option(
+@option(
     "--step-range",
-    metavar="NAME[@DOMAIN]",
+    "NAME[@DOMAIN]",
+    "The NVTX range that is one step.  [default: calls of profkit.step()]",
     default="",
-    help="The NVTX range that is one step.  [default: calls of profkit.step()]",
 )
-@click.option(
-    "--start-paused",
-    is_flag=True,
-    help="Capture only windows that the program opens (profkit.start(), window()).",
-)
-@click.option("--ranks", metavar="LIST", default="", help="Capture functions of these ranks only: 0,4-7.")
-@click.option(
-    "--counters-only",
-    is_flag=True,
-    help="Capture only kernel counters, no functions.",
-)
+@flag("--start-paused", "Capture only windows that the program opens (profkit.start(), window()).")
+@option("--ranks", "LIST", "Capture functions of these ranks only: 0,4-7.", default="")
+@flag("--counters-only", "Capture only kernel counters, no functions.")
 @click.argument("command", metavar="-- COMMAND…", nargs=-1, required=True, type=click.UNPROCESSED)
 def capture(
     command: tuple[str, ...],
@@ -172,3 +146,39 @@ def say_notices(notices: Sequence[Notice]) -> None:
 
         for notice in notices:
             say_directly(notice_text(notice))
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("pid", metavar="PID", type=click.IntRange(min=1))
+@option(
+    "--duration",
+    "SECONDS",
+    "Seconds to record; Ctrl-C ends it earlier.",
+    type=click.FloatRange(min=0.1),
+    default=30.0,
+    show_default=True,
+)
+@output_option("Run file to write.  [default: run.prof, run-2.prof, …]")
+@click.option(
+    "--functions",
+    type=click.Choice(["auto", "trace", "sample", "none"]),
+    default="auto",
+    show_default=True,
+    help="What records functions: the agent (Python 3.14 on), py-spy, or nothing.",
+)
+@flag("-q --quiet", "Print neither the limitations nor where the run was written.")
+def attach(pid: int, duration: float, output: Path | None, functions: str, quiet: bool) -> None:
+    """Record a program that is running already.
+
+    PID is its first process; all its descendants are in the run.
+    """
+    from profkit.capture.attach import attach as look
+
+    look(
+        pid,
+        output,
+        duration_s=duration,
+        functions=functions,
+        begun=None if quiet else say_notices,
+        written=None if quiet else say_written,
+    )

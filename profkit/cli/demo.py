@@ -1,7 +1,7 @@
 """``profkit demo``: the whole workflow on this machine in about a minute.
 
 A small NumPy training is captured twice with the same work: with as many threads and workers as CPUs, and
-with several times as many. `profkit.cli.demo_check` checks that the runs show what the demo claims.
+with several times as many. It is checked that the runs show what the demo claims.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import shlex
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -25,13 +24,17 @@ import profkit
 from profkit.capture.host import cpus_to_use
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.demo_check import trouble_of, trouble_of_clean
 from profkit.cli.options import ReportOptions, directory_option
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 from profkit.formats import load_run
-from profkit.report.units import counted
-from profkit.study.trials import on_cpus
+from profkit.measure.side_facts import SideFacts, side_facts
+from profkit.model import Run, RunSet
+from profkit.report.units import counted, share
+from profkit.study.trials import on_cpus, run_once, tail
+from profkit.verdict.alone import judge_run
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Verdict
 
 #: Most CPUs of both runs. More CPUs would only require more processes to show the same effect.
 MOST_CPUS = 4
@@ -58,7 +61,7 @@ NOT_SHOWN = 3
 #: Variables that set the size of the BLAS thread pools NumPy may have been built with.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-_EPOCH = re.compile(r"epoch (\d+): .*, ([0-9.]+) s$")
+_EPOCH = re.compile(r"^epoch (\d+): .*, ([0-9.]+) s$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,38 +154,38 @@ def _short(path: Path) -> str:
 
 
 def run_and_follow(
-    command: Sequence[str], variables: dict[str, str], on_epoch: Callable[[int], None]
+    command: Sequence[str],
+    variables: dict[str, str],
+    on_epoch: Callable[[int], None],
+    run_file: Path | None = None,
 ) -> list[float]:
-    """Run a training, report each epoch's number, and return their seconds; raises `ProfkitError`."""
-    environment = {**os.environ, **variables}
-    seconds = []
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
+    """Run a training, captured to `run_file` if that is given; report epochs, and return their seconds.
+
+    Raises `ProfkitError` if it fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="profkit-demo-") as folder:
+        log = Path(folder, "log")
+
+        def epochs() -> list[tuple[str, str]]:
+            return _EPOCH.findall(tail(log, 1 << 16))
+
+        def follow() -> bool:
+            for number, _ in epochs()[-1:]:
+                on_epoch(int(number))
+            return False  # it is never ended
+
+        ended = run_once(
             command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env=environment,
+            {**os.environ, **variables},
+            log=log,
+            run_file=run_file,
+            timeout_s=None,
+            hopeless=follow,
         )
-        assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                if found := _EPOCH.match(line):
-                    on_epoch(int(found[1]))
-                    seconds.append(float(found[2]))
-            status = process.wait()
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
-        finally:
-            process.stdout.close()
-        if status:
-            errors.seek(0)
-            last = (errors.read().strip().splitlines() or ["it wrote no message"])[-1]
-            raise ProfkitError(f"the demo's training failed with status {status}: {last}")
-    return seconds
+        if ended.exit_status:
+            last = ended.last_line or "it wrote no message"
+            raise ProfkitError(f"the demo's training failed with status {ended.exit_status}: {last}")
+        return [float(seconds) for _, seconds in epochs()]
 
 
 def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int], None]) -> float:
@@ -217,14 +220,13 @@ def demo(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(
-            f"cannot be made ({error.strerror}); choose another place", parameter="dir", value=directory
+            f"cannot be made ({error.strerror}); choose another place", "dir", directory
         ) from None
     files = {side.name: directory / f"{side.name}.prof" for side in (clean, above)}
 
     def capture(side: Side, text: str) -> None:
-        arguments = capture_arguments(side, length, files[side.name])
         with _running(text, length.epochs) as advance, on_cpus(cpus):
-            run_and_follow([sys.executable, "-m", "profkit", *arguments], side.variables, advance)
+            run_and_follow(training_command(side, length), side.variables, advance, files[side.name])
 
     with _running(f"trial: how fast is it on {counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
         length = plan_length(measure_step(clean, cpus, advance))
@@ -257,3 +259,112 @@ def demo(directory: Path) -> None:
         arguments = capture_arguments(side, length, files[side.name])
         print("  " + shell_line(arguments, side.variables, confined))
     print("  " + shell_line(["diff", *map(str, files.values())], {}, None))
+
+
+#: Part of the wall spent queueing from which a run is not clean; on two idle CPUs it was 0.04 to 0.06.
+MOST_QUEUED = 0.15
+#: Overhead of capture, relative to the run without it, from which a run is not clean: the demo would show
+#: profkit instead of the training.
+MOST_EFFECT = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with the machine, and the remedy; `may_pass`: the same run may do better in a moment."""
+
+    wrong: str
+    remedy: str
+    may_pass: bool = False
+
+
+def _queued(run: Run) -> float | None:
+    """Return the fraction of a run's wall spent queueing for a CPU; ``None`` if it was not counted."""
+    account = judge_run(run, run.processes).account
+    return None if "queue" in account.merged else account.bucket("queue").share
+
+
+def _effect(run: Run) -> float | None:
+    """Return capture's greatest overhead on a process, relative to the run; ``None`` if not estimated."""
+    wall = run.wall_s or 0.0
+    added = [process.effect.seconds for process in run.processes if process.effect is not None]
+    if not added or wall <= 0:
+        return None
+    return max(added) / max(wall - max(added), 1e-3)
+
+
+def trouble_of_clean(run: Run) -> Trouble | None:
+    """Return why the clean run is not clean; ``None`` if nothing says so. Missing facts are ignored."""
+    waited, effect = _queued(run), _effect(run)
+    if waited is not None and waited >= MOST_QUEUED:
+        facts = _facts(run)
+        found = _taken(run, facts) or Trouble(
+            f"no other program was found to use the {_cpus(facts.available_cpus)} of the demo",
+            "run the demo again, or on another machine",
+            may_pass=True,
+        )
+        told = f"{found.wrong}; the clean run waited for a CPU for {share(waited)} of its time"
+        return Trouble(told, found.remedy, found.may_pass)
+    if effect is not None and effect >= MOST_EFFECT:
+        return Trouble(
+            f"capturing the clean run made it {share(effect)} longer on this CPU, too much for a comparison",
+            f"please report this as a defect of profkit, with {run.path}",
+        )
+    return None
+
+
+def trouble_of(verdict: Verdict, slow: Run) -> Trouble | None:
+    """Return why the verdict is not self-oversubscription of the slow run; ``None`` if it is."""
+    if verdict.cause == "contention" and verdict.kind == "self-oversubscription":
+        return None
+    facts = _facts(slow)
+    if found := _taken(slow, facts):
+        return found
+    if facts.available_cpus is not None and facts.available_cpus < 2:
+        return Trouble(
+            f"the demo has {_cpus(facts.available_cpus)}, on which processes take turns and lose little by it",
+            "give it two CPUs or more",
+        )
+    return Trouble(
+        f"the cause of the difference is not clear, though several times as many threads shared "
+        f"{_cpus(facts.available_cpus)}",
+        "please report this as a defect of profkit, with both run files",
+    )
+
+
+def _facts(run: Run) -> SideFacts:
+    return side_facts(RunSet(run.path, (run,)), [run.processes], 0.0)
+
+
+def _taken(run: Run, facts: SideFacts) -> Trouble | None:
+    """Return who took CPUs from a run: a quota, other virtual machines, or other programs."""
+    if (facts.throttled or 0.0) >= value("throttled"):
+        quota = run.machine.quota_cpus if run.machine is not None else None
+        limit = "by a CPU quota" if quota is None else f"to {_cpus(quota)}"
+        return Trouble(
+            f"this container is limited {limit}",
+            "give it two CPUs or more (docker run --cpus 2, or the limit of your job), and run the demo again",
+        )
+    stolen, others = facts.steal_cores or 0.0, facts.others_cores or 0.0
+    cpus = _cpus(run.machine.cpus if run.machine is not None else None)
+    if stolen >= value("steal") and stolen >= others:
+        return Trouble(
+            f"the machine is busy: its hypervisor gave {stolen:.1f} of {cpus} to other virtual machines",
+            "run the demo again later, or on another machine",
+            may_pass=True,
+        )
+    if others >= value("others"):
+        listed = facts.neighbours.listed if facts.neighbours is not None else ()
+        most = f" (the largest: {listed[0].name})" if listed and listed[0].name else ""
+        return Trouble(
+            f"the machine is busy: other processes used {others:.1f} of {cpus}{most}",
+            "run the demo again when they have ended, or on another machine",
+            may_pass=True,
+        )
+    return None
+
+
+def _cpus(count: float | None) -> str:
+    """Return a number of CPUs in words, or "all CPUs" if unknown."""
+    if count is None:
+        return "all CPUs"
+    return f"{count:g} CPU" if count == 1 else f"{count:g} CPUs"

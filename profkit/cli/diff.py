@@ -1,18 +1,19 @@
-"""``profkit diff``: compare two sides, write the report, and set the exit code."""
+"""``profkit diff`` and ``profkit show``: read two sides or one run, write the report, set the exit code."""
 
 from __future__ import annotations
 
 import gc
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from profkit.cli import say
+import profkit
+from profkit.cli import import_numpy, say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, percent, report_options
-from profkit.cli.own_path import import_numpy
+from profkit.cli.options import ReportOptions, flag, option, percent, report_options, run_argument
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
@@ -30,21 +31,19 @@ _LIMIT = re.compile(rf"{IMPORT_TIME}>(\d{{1,9}}(?:\.\d{{1,9}})?)(x|%|s)")
 @click.argument("candidate", metavar="CANDIDATE", type=click.Path())
 @click.argument("further", metavar="", nargs=-1, type=click.Path())
 @report_options
-@click.option(
+@option(
     "--fail-on",
-    metavar="CAUSE[,CAUSE…]",
-    help="Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (30%, "
+    "CAUSE[,CAUSE…]",
+    "Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (30%, "
     "2s): imports take that much longer.",
 )
-@click.option(
+@option(
     "--min-slowdown",
-    metavar="PERCENT",
-    help="Exit with 1 only if it is at least this much slower: 5%.  [default with it: --fail-on any]",
+    "PERCENT",
+    "Exit with 1 only if it is at least this much slower: 5%.  [default with it: --fail-on any]",
 )
-@click.option(
-    "--github",
-    is_flag=True,
-    help="In GitHub Actions: append the report to the step's summary, and annotate the changed line.",
+@flag(
+    "--github", "In GitHub Actions: append the report to the step's summary, and annotate the changed line."
 )
 def diff(
     baseline: str,
@@ -87,7 +86,7 @@ def diff(
     goal.write(result, masked=github)
     failed = _failed(result, causes, least) | _imported_longer(result, limits)
     if github:
-        from profkit.api.github import annotation, append_summary
+        from profkit.api.posted import annotation, append_summary
 
         append_summary(
             result.report("md", limit=report.limit, full_paths=report.full_paths, explain=report.explain)
@@ -129,16 +128,16 @@ def _parsed(fail_on: str | None) -> tuple[list[re.Match[str]], frozenset[str]]:
         else:
             raise UsageError(
                 f"give a limit of {IMPORT_TIME}: {IMPORT_TIME}>1.3x, {IMPORT_TIME}>30% or {IMPORT_TIME}>2s",
-                parameter="fail_on",
-                value=word,
+                "fail_on",
+                word,
             )
     unknown = [cause for cause in causes if cause not in (*CAUSES, "any")]
     if unknown:
         raise UsageError(
             f"not a cause; use {', '.join(CAUSES)}, or any for all that make it slower; a limit is "
             f"{IMPORT_TIME}>1.3x",
-            parameter="fail_on",
-            value=unknown[0] or ",".join(causes),
+            "fail_on",
+            unknown[0] or ",".join(causes),
         )
     return limits, frozenset(causes) | (frozenset(CAUSES) - NO_HARM if "any" in causes else frozenset())
 
@@ -152,8 +151,8 @@ def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
             side = "the baseline" if before is None else "the candidate"
             raise UsageError(
                 f"what {side} imported is not known: no call of Python's import system is in its profile",
-                parameter="fail_on",
-                value=limit[0],
+                "fail_on",
+                limit[0],
             )
         more = {
             "x": after.seconds / before.seconds,
@@ -169,10 +168,31 @@ def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
 
 def _check_github(goal: Destination) -> None:
     """Refuse ``--github`` with JSON and the like on stdout, before anything is read."""
-    from profkit.api.github import summary_file
+    from profkit.api.posted import summary_file
     from profkit.report.renderers import Markdown, Terminal
 
     summary_file()
 
     if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
         raise UsageError("--github also prints a line on stdout; write the report with -o FILE")
+
+
+@click.command(context_settings=CONTEXT)
+@run_argument
+@report_options
+def show(run: Path, report: ReportOptions, **reading: Any) -> None:
+    """Show one run: processes, waiting, top functions.
+
+    RUN is a run file, any pstats file, or what another profiler wrote. Of a run that is still going it is the file
+    that is to be written, the spool directory, or the number of a process: what was done until now is shown.
+    """
+    gc.disable()  # as in `diff`
+    import_numpy()
+    from profkit.cli.merge import say_left_behind
+
+    goal = report.destination()
+    goal.keep((str(run),))
+    with Progress("reading"):
+        result = profkit.read(run, calls=goal.drawn, **reading)
+    goal.write(result)
+    say_left_behind(run.parent)

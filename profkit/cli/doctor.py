@@ -9,43 +9,38 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, number_option, options, text_output
+from profkit.cli.options import ReportOptions, flag, number_option, option, options, text_output
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
 
 @click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
-@click.option(
-    "--python", metavar="PATH", help="Python whose libraries are asked about.  [default: the active one]"
-)
+@option("--python", "PATH", "Python whose libraries are asked about.  [default: the active one]")
 @number_option("--ranks", "Plan for this many ranks on this machine.")
 @number_option("--workers", "Plan for this many worker processes of each rank.")
 @number_option("--threads", "Plan for this many threads of each process.")
-@click.option(
+@option(
     "--launcher",
-    metavar="slurm|mpirun|torchrun|all",
-    help="Print the lines for this launcher.  [default: the one in use, if any]",
+    "slurm|mpirun|torchrun|all",
+    "Print the lines for this launcher.  [default: the one in use, if any]",
 )
-@click.option(
+@option(
     "--seconds",
-    metavar="S",
+    "S",
+    "End the command after this many seconds.  [default: 10]",
     type=click.FloatRange(min=0.5, max=3600),
     default=10.0,
-    help="End the command after this many seconds.  [default: 10]",
 )
-@click.option("--fail-on", metavar="oversubscribed", help="Exit with 1 if it is oversubscribed.")
+@option("--fail-on", "oversubscribed", "Exit with 1 if it is oversubscribed.")
 @options(
-    click.option("--format", metavar="FORMAT", help="Format: terminal, json, md or html."),
+    option("--format", "FORMAT", "Format: terminal, json, md or html."),
     text_output,
-    click.option(
-        "--full-paths", is_flag=True, help="Do not mask paths, users, host names and command lines."
-    ),
+    flag("--full-paths", "Do not mask paths, users, host names and command lines."),
     report=ReportOptions,
 )
-@click.option(
+@flag(
     "--build-tracers",
-    is_flag=True,
-    help="Build the tracers that captures of other Pythons on this machine need: for those named, or for all "
+    "Build the tracers that captures of other Pythons on this machine need: for those named, or for all "
     "on PATH and in pyenv.",
 )
 @click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
@@ -65,7 +60,7 @@ def doctor(
         return
     goal = report.destination()
     if fail_on not in (None, "oversubscribed"):
-        raise UsageError("is not a finding of doctor; use oversubscribed", parameter="fail_on", value=fail_on)
+        raise UsageError("is not a finding of doctor; use oversubscribed", "fail_on", fail_on)
     if command and (asked["ranks"] or asked["workers"] or asked["threads"]):
         raise UsageError("--ranks, --workers and --threads describe a plan; do not give a command as well")
     from profkit.api.doctor import doctor as examine

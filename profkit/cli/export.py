@@ -18,6 +18,7 @@ from profkit.cli.options import (
     FILE,
     ReportOptions,
     full_paths_option,
+    option,
     options,
     output_option,
     process_option,
@@ -47,13 +48,13 @@ _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
 
 @click.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN...", type=FILE, nargs=-1, required=True)
-@click.option(
+@option(
     "--to",
-    metavar="|".join(_FORMATS),
-    required=True,
-    help="perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
+    "|".join(_FORMATS),
+    "perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
     "firefox, pprof and collapsed: stacks, weighted by self time; firefox takes several runs side by side. "
     "callgrind and pstats: functions and callers, summed over the processes. csv and parquet: a table of functions.",
+    required=True,
 )
 @options(
     output_option("File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]"),
@@ -76,7 +77,7 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
     output = report.output
     if to not in _FORMATS:
         *names, last = _FORMATS
-        raise UsageError(f"not a format, use {', '.join(names)} or {last}", parameter="to", value=to)
+        raise UsageError(f"not a format, use {', '.join(names)} or {last}", "to", to)
     if len(runs) > 1 and to != "firefox":
         raise UsageError(
             f"export takes one run, and {len(runs)} were given: name one of them; --to firefox takes several"

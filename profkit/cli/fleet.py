@@ -16,6 +16,7 @@ from profkit.cli.options import (
     full_paths_option,
     many_runs_options,
     number_option,
+    option,
     options,
     report_options,
 )
@@ -25,14 +26,9 @@ from profkit.errors import UsageError
 if TYPE_CHECKING:
     from profkit.api.fleet import Fleet
 
-_store = click.option(
-    "--store",
-    metavar="DIR",
-    type=FILE,
-    help="Where the store is.  [default: PROFKIT_FLEET, else ./fleet]",
-)
+_store = option("--store", "DIR", "Where the store is.  [default: PROFKIT_FLEET, else ./fleet]", type=FILE)
 _study_options = options(
-    click.option("--job", metavar="NAME", default="", help="Only this job.  [default: all]"),
+    option("--job", "NAME", "Only this job.  [default: all]", default=""),
     _store,
     many_runs_options,
 )
@@ -56,9 +52,7 @@ def fleet() -> None:
 @fleet.command(context_settings=CONTEXT)
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True, type=click.Path())
 @_store
-@click.option(
-    "--job", metavar="NAME", default="", help="The job's name.  [default: the script of each command]"
-)
+@option("--job", "NAME", "The job's name.  [default: the script of each command]", default="")
 @number_option("--workers", "Processes that read the files.  [default: one for each CPU]")
 @dask_option
 def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> None:
@@ -97,7 +91,7 @@ def compact(store: Path | None) -> None:
 @fleet.command(context_settings=CONTEXT)
 @click.argument("sql", metavar="SQL")
 @_store
-@click.option("--format", metavar="csv|json", help="Output for programs, masked.  [default: a table]")
+@option("--format", "csv|json", "Output for programs, masked.  [default: a table]")
 @number_option("--limit", "Maximum rows; 0 for all.  [default: 20 of a table]", least=0)
 @options(full_paths_option, report=ReportOptions)
 def query(sql: str, store: Path | None, report: ReportOptions) -> None:
@@ -110,7 +104,7 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
 
     if report.format not in (None, "csv", "json"):
         problem = "use csv or json, or leave it out for a table"
-        raise UsageError(problem, parameter="format", value=report.format)
+        raise UsageError(problem, "format", report.format)
     with Progress("asking the store"):
         result = _opened(store).query(sql)
     if report.mask_names:

@@ -75,9 +75,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
                 run, processes = join_files(known, progress)
             write_run(output, run, portions=processes)
     except OSError as error:
-        raise UsageError(
-            f"cannot be written there, {error.strerror}", parameter="output", value=output
-        ) from error
+        raise UsageError(f"cannot be written there, {error.strerror}", "output", output) from error
     except ProfileError as error:
         raise FormatError(run.path, str(error), "its numbers are damaged; profile again") from None
     joined = f" from {len(files)} files" if len(files) > 1 else ""

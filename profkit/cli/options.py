@@ -25,6 +25,9 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 #: A file or directory, which may not exist; shells complete its name.
 FILE = click.Path(path_type=Path)
 
+#: Seconds, more than none.
+POSITIVE = click.FloatRange(min=0, min_open=True)
+
 #: Names of `profkit.report.renderers.RENDERERS`, which a capture must not import; a test compares them.
 FORMATS = ("terminal", "json", "md", "html", "svg")
 
@@ -104,12 +107,21 @@ def options(*added: _Decorator, **objects: type) -> _Decorator:
     return decorate
 
 
+def option(names: str, metavar: str, help: str, **how: Any) -> _Decorator:
+    """Add an option with a value; `names` are words, of which one without dashes names the parameter."""
+    return click.option(*names.split(), metavar=metavar, help=help, **how)
+
+
+def flag(names: str, help: str) -> _Decorator:
+    return click.option(*names.split(), is_flag=True, help=help)
+
+
 def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
-    return click.option("-o", "--output", metavar=metavar, type=FILE, required=required, help=help)
+    return option("-o --output", metavar, help, type=FILE, required=required)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
-    return click.option("--dir", "directory", metavar="DIR", type=FILE, default=default, help=help)
+    return option("--dir directory", "DIR", help, type=FILE, default=default)
 
 
 def number_option(name: str, help: str, default: int | None = None, *, least: int = 1) -> _Decorator:
@@ -123,17 +135,17 @@ def _chosen(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def called(*, process: str | None, rank: int | None, **given: Any) -> Any:
         if rank is not None and process is not None:
-            raise UsageError("--rank also names a process: give only one", parameter="process", value=process)
+            raise UsageError("--rank also names a process: give only one", "process", process)
         return command(process=process if rank is None else f"rank:{rank}", **given)
 
     return called
 
 
 def _process(default: str) -> _Decorator:
-    return click.option(
+    return option(
         "--process",
-        metavar="P",
-        help=f"Only this process: main, rank:N or pid:N; or all.  [default: {default}]",
+        "P",
+        f"Only this process: main, rank:N or pid:N; or all.  [default: {default}]",
         shell_complete=_one_of("all", "main", "rank:", "pid:"),
     )
 
@@ -148,28 +160,17 @@ one_process_option = options(_process("main"), _rank, _chosen)
 _output = output_option("Write to a .html, .svg, .json, .md or .txt file instead of stdout.")
 #: For reports without SVG.
 text_output = output_option("Write the report to a .html, .json, .md or .txt file instead of stdout.")
-format_option = click.option(
-    "--format",
-    metavar="|".join(FORMATS),
-    help="Format.  [default: by the suffix of -o]",
-    shell_complete=_one_of(*FORMATS),
+format_option = option(
+    "--format", "|".join(FORMATS), "Format.  [default: by the suffix of -o]", shell_complete=_one_of(*FORMATS)
 )
-_limit = click.option(
-    "--limit",
-    metavar="N",
-    type=int,
-    help="Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]",
+_limit = option(
+    "--limit", "N", "Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]", type=int
 )
 full_paths_option = options(
-    click.option(
-        "--full-paths",
-        is_flag=True,
-        help="Do not mask paths, users, host names and command lines in files and tickets.",
-    ),
-    click.option(
+    flag("--full-paths", "Do not mask paths, users, host names and command lines in files and tickets."),
+    flag(
         "--mask-names",
-        is_flag=True,
-        help="Replace names of functions, ranges and files by pseudonyms, except in Python and packages.",
+        "Replace names of functions, ranges and files by pseudonyms, except in Python and packages.",
     ),
 )
 
@@ -177,69 +178,48 @@ full_paths_option = options(
 report_options = options(
     _output,
     format_option,
-    click.option(
+    option(
         "--by",
-        metavar="tottime|cumtime",
+        "tottime|cumtime",
+        "Rank by self time, or by time including callees.  [default: tottime]",
         default="tottime",
-        help="Rank by self time, or by time including callees.  [default: tottime]",
         shell_complete=_one_of("tottime", "cumtime"),
     ),
     _process("all"),
     _limit,
-    click.option(
+    option(
         "--iteration",
-        metavar="NAME",
+        "NAME",
+        "NVTX range that is one iteration; * matches anything. Repeatable.  [default: by name]",
         multiple=True,
-        help="NVTX range that is one iteration; * matches anything. Repeatable.  [default: by name]",
     ),
-    click.option(
-        "--load",
-        metavar="NAME",
-        multiple=True,
-        help="NVTX range that loads data. Repeatable.  [default: by name]",
-    ),
-    click.option(
-        "--compute",
-        metavar="NAME",
-        multiple=True,
-        help="NVTX range that computes. Repeatable.  [default: by name]",
-    ),
+    option("--load", "NAME", "NVTX range that loads data. Repeatable.  [default: by name]", multiple=True),
+    option("--compute", "NAME", "NVTX range that computes. Repeatable.  [default: by name]", multiple=True),
     number_option("--batch-size", "Samples in one iteration.  [default: payload of its range]"),
-    click.option("--full", is_flag=True, help="Print the whole report on the terminal, not only the answer."),
-    click.option(
+    flag("--full", "Print the whole report on the terminal, not only the answer."),
+    flag(
         "--explain",
-        is_flag=True,
-        help="Explain the verdict: rules that hold, and what other rules lack; with --full, in files and in "
+        "Explain the verdict: rules that hold, and what other rules lack; with --full, in files and in "
         "JSON, every condition of every rule.",
     ),
     full_paths_option,
-    click.option(
-        "--ticket",
-        is_flag=True,
-        help="Write Markdown to paste (to -o or stdout), and next to it a .zip of the runs to attach.",
+    flag(
+        "--ticket", "Write Markdown to paste (to -o or stdout), and next to it a .zip of the runs to attach."
     ),
-    click.option(
-        "--open",
-        "open_report",
-        is_flag=True,
-        help="Write the page (to -o, else a temporary file) and open it in the browser.",
-    ),
+    flag("--open open_report", "Write the page (to -o, else a temporary file) and open it in the browser."),
     _rank,
     _chosen,
     report=ReportOptions,
 )
 
-dask_option = click.option(
-    "--dask", metavar="ADDRESS", help="Dask scheduler whose workers read the files instead."
-)
+dask_option = option("--dask", "ADDRESS", "Dask scheduler whose workers read the files instead.")
 #: For commands that read the files of many processes.
 study_options = options(
-    click.option(
-        "--wait",
-        "waits",
-        metavar="NAME",
+    option(
+        "--wait waits",
+        "NAME",
+        "Function in which processes wait for each other; * matches anything. Repeatable.  [default: by name]",
         multiple=True,
-        help="Function in which processes wait for each other; * matches anything. Repeatable.  [default: by name]",
     ),
     number_option("--jobs", "Processes that read the files.  [default: one for each CPU]"),
     dask_option,
@@ -261,5 +241,5 @@ def percent(text: str, parameter: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise UsageError("give a percentage, such as 5%", parameter=parameter, value=text)
+        raise UsageError("give a percentage, such as 5%", parameter, text)
     return value

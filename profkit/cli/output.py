@@ -52,9 +52,9 @@ class Destination:
         ]
         for asked, kind, why in needed:
             if asked and wanted.format not in (None, kind.name):
-                raise UsageError(why, parameter="format", value=wanted.format)
+                raise UsageError(why, "format", wanted.format)
             if asked and output is not None and not isinstance(renderer, kind):
-                raise UsageError(why, parameter="output", value=output)
+                raise UsageError(why, "output", output)
         if wanted.ticket:
             renderer = Markdown()
         rows_of(wanted.limit, renderer)
@@ -89,7 +89,7 @@ class Destination:
             if self.wanted.open_report and self.output is not None:
                 show_page(self.output)
         else:
-            from profkit.api.ticket import ticket
+            from profkit.api.posted import ticket
 
             with Progress("writing the ticket"):
                 made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)

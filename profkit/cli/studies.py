@@ -1,8 +1,9 @@
-"""What ``profkit sweep``, ``profkit tune`` and ``profkit verify`` share: options and progress."""
+"""``profkit sweep``, ``profkit tune`` and ``profkit verify``, which run a command several times."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from profkit.cli import say
-from profkit.cli.options import ReportOptions, options, text_output
+from profkit.cli.app import CONTEXT
+from profkit.cli.options import (
+    POSITIVE,
+    ReportOptions,
+    directory_option,
+    flag,
+    format_option,
+    number_option,
+    option,
+    options,
+    text_output,
+)
+from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.study.journal import Trial
@@ -73,38 +86,27 @@ class Varied:
 
 #: For every command that runs a command several times.
 run_options = options(
-    click.option(
-        "--timeout",
-        metavar="S",
-        type=click.FloatRange(min=0, min_open=True),
-        help="End a run after this many seconds.",
-    ),
-    click.option("--no-profile", is_flag=True, help="Do not capture the runs; only measure them."),
+    option("--timeout", "S", "End a run after this many seconds.", type=POSITIVE),
+    flag("--no-profile", "Do not capture the runs; only measure them."),
     text_output,
-    click.option(
-        "--full-paths",
-        is_flag=True,
-        help="Do not mask paths, users, host names and command lines in files.",
-    ),
-    click.option("-q", "--quiet", is_flag=True, help="Print no progress."),
+    flag("--full-paths", "Do not mask paths, users, host names and command lines in files."),
+    flag("-q --quiet", "Print no progress."),
     run=RunOptions,
     report=ReportOptions,
 )
 #: For a study.
 study_options = options(
-    click.option(
-        "-p",
-        "--param",
-        metavar="NAME=VALUES",
+    option(
+        "-p --param",
+        "NAME=VALUES",
+        "Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or 1..64:log. Repeatable.",
         multiple=True,
-        help="Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or 1..64:log. Repeatable.",
     ),
-    click.option(
-        "-e",
-        "--env",
-        metavar="NAME=VALUES",
+    option(
+        "-e --env",
+        "NAME=VALUES",
+        "Values of an environment variable; unset may be one of them. Repeatable.",
         multiple=True,
-        help="Values of an environment variable; unset may be one of them. Repeatable.",
     ),
     run_options,
     click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
@@ -179,3 +181,125 @@ def _said(progress: Progress, trial: Trial) -> str:
     else:
         said = seconds(trial.wall_s)
     return clean(f"{_place(progress)}: {progress.label}: {said}")
+
+
+@click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
+@number_option("--repeat", "Runs of each setting, in rounds over all settings.  [default: 3]", 3)
+@number_option("--warmup", "Warm-up runs of the first setting, not counted.  [default: 0]", 0, least=0)
+@option(
+    "--baseline",
+    "NAME=VALUE,…",
+    "The setting that speed-ups refer to.  [default: the first value of each parameter]",
+)
+@directory_option("Where the study is kept; a stopped one continues there.  [default: sweep]", "sweep")
+@study_options
+def sweep(
+    varied: Varied,
+    baseline: str | None,
+    directory: Path,
+    run: RunOptions,
+    report: ReportOptions,
+    **rounds: Any,
+) -> None:
+    """Run a command with all combinations of settings and show which is fastest."""
+    from profkit.api.study import read_sweep
+    from profkit.api.study import sweep as make_runs
+
+    goal = report.destination()
+    if varied != Varied():
+        space = varied.space()
+        run.of(make_runs, space, directory, title="sweep", kept=directory, baseline=baseline, **rounds)
+    elif not directory.is_dir():
+        raise UsageError("nothing to run and no study there: give parameters and a command", "dir", directory)
+    goal.write(read_sweep(directory, baseline=baseline))
+
+
+@click.command(context_settings={**CONTEXT, "allow_interspersed_args": False})
+@option(
+    "--objective",
+    "WHAT",
+    "wall, range:NAME (median of an NVTX range), output:REGEX, or json:FILE:PATH.  [default: wall]",
+    default="wall",
+)
+@flag("--maximise", "Higher is better, as for examples/s.")
+@number_option("--trials", "Settings to try, over all processes of the study.  [default: 20]", 20)
+@number_option(
+    "--repeat",
+    "Runs of the best settings and of the default, in turn, to confirm; 0 skips it.  [default: 5]",
+    5,
+    least=0,
+)
+@option(
+    "--baseline",
+    "NAME=VALUE,…",
+    "The default setting.  [default: variables as they are now; one per CPU for {workers} and the like]",
+)
+@option("--sampler", "NAME", "One of Optuna's: tpe, random, gp, qmc …  [default: tpe]", default="")
+@option("--pruner", "NAME", "One of Optuna's, for output:REGEX.  [default: none]", default="")
+@option("--seed", "N", "Seed of the sampler.", type=int)
+@option(
+    "--storage",
+    "URL",
+    "Any Optuna storage, or journal:FILE for several machines on one study.  [default: SQLite in DIR]",
+)
+@option("--study name", "NAME", "Name in the storage.  [default: profkit]", default="profkit")
+@directory_option("Where runs are kept; a stopped study continues there.  [default: tune]", "tune")
+@study_options
+def tune(varied: Varied, directory: Path, run: RunOptions, report: ReportOptions, **search: Any) -> None:
+    """Search for the best settings of a command, and confirm them against the default."""
+    from profkit.api.study import tune as search_on
+
+    goal = report.destination()
+    goal.write(run.of(search_on, varied.space(), directory, title="tune", kept=directory, **search))
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("runs", metavar="[BASELINE] RUN [N]", nargs=-1, required=True)
+@option(
+    "--limit limit_s",
+    "S",
+    "Begin no further round of runs after this many seconds.  [default: 600, or four rounds]",
+    type=POSITIVE,
+)
+@directory_option("Keep the runs in DIR, and continue from them.")
+@flag("--here", "Run it here, although it was captured on another machine.")
+@format_option
+@run_options
+def verify(
+    runs: tuple[str, ...], directory: Path | None, run: RunOptions, report: ReportOptions, **how: Any
+) -> None:
+    """Test the advice: run the command with and without it, and compare.
+
+    The recorded command runs again in its directory, with and without the advice in turn, until the
+    result is clear.
+    """
+    from profkit.api.verify import verify as tried
+
+    files, number = _files(runs)
+    goal = report.destination()
+    goal.keep(files)
+    # The number of runs is unknown: it continues until there is a decision.
+    result = run.of(
+        tried,
+        *files,
+        title="verify",
+        kept=directory,
+        planned=False,
+        number=number,
+        directory=directory,
+        **how,
+    )
+    goal.write(result)
+    if result.study.stopped:
+        raise click.exceptions.Exit(130)
+
+
+def _files(words: tuple[str, ...]) -> tuple[list[str], int | None]:
+    """Return the files, and the number of the advice if one is given."""
+    *files, last = words
+    number = int(last) if files and last.isdecimal() and not os.path.exists(last) else None
+    if number is None:
+        files.append(last)
+    if len(files) > 2:
+        raise UsageError("give a run, or a baseline and a run, then optionally a number of advice")
+    return files, number

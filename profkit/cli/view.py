@@ -1,6 +1,6 @@
-"""``profkit view``: a process of a run in snakeviz's icicle and sunburst, in the browser.
+"""One process of a run: ``profkit view`` in snakeviz, in the browser, and ``profkit extract`` as a plain file.
 
-Unlike snakeviz's own server, this one serves only this profile, from memory, and escapes the names of
+Unlike snakeviz's own server, that of ``view`` serves only this profile, from memory, and escapes the names of
 functions.
 """
 
@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from profkit.cli import printable
+from profkit.cli import printable, say
 from profkit.cli.app import CONTEXT
-from profkit.cli.chosen import chosen_profile
-from profkit.cli.options import number_option, one_process_option, run_argument
+from profkit.cli.options import flag, number_option, one_process_option, output_option, run_argument
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 
 if TYPE_CHECKING:
-    from profkit.model import Profile
+    from profkit.model import Process, Profile, Run
 
 _MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 
@@ -30,7 +29,7 @@ _MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 @click.command(context_settings=CONTEXT)
 @run_argument
 @one_process_option
-@click.option("--no-browser", is_flag=True, help="Only print the address; open it yourself.")
+@flag("--no-browser", "Only print the address; open it yourself.")
 @number_option("--port", "Port to listen on.  [default: a free one]", 0, least=0)
 def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
     """Open one process of a run in snakeviz."""
@@ -85,9 +84,7 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
     try:
         listening = socket.create_server(("127.0.0.1", port))
     except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"cannot listen there, {error}; leave --port out", parameter="port", value=port
-        ) from None
+        raise UsageError(f"cannot listen there, {error}; leave --port out", "port", port) from None
 
     async def run() -> None:
         server = HTTPServer(application)
@@ -107,3 +104,46 @@ def serve(page: tuple[str, str, str], port: int, *, browser: bool) -> None:
     except KeyboardInterrupt:
         # The normal way to end.
         print()
+
+
+@click.command(context_settings=CONTEXT)
+@run_argument
+@output_option("File to write.", "OUT.prof", required=True)
+@one_process_option
+def extract(run: Path, output: Path, process: str | None) -> None:
+    """Write one process as a plain pstats file.
+
+    Nothing in it is masked: paths and names are as they were recorded. To post a run, use --ticket or export.
+    """
+    from profkit.api.files import keep_inputs, write_file
+    from profkit.formats import load_run, write_pstats
+
+    with Progress("extracting"):
+        loaded = load_run(run)
+    keep_inputs((loaded.path,), output)
+    write_file((write_pstats(chosen_profile(loaded, process)),), output)
+
+
+def chosen_profile(run: Run, process: str | None) -> Profile:
+    """Return the profile of a process, and say which if the user chose none.
+
+    Raises `UsageError` if there is no such process, or it has no function.
+    """
+    from profkit.measure.selected_processes import select
+
+    chosen = select(run, process or "main")
+    if not len(chosen.profile):
+        raise UsageError(f"{run.path}: this process has no functions; profkit show lists the others")
+    others = [p for p in run.processes if p.profiled and p not in chosen.processes]
+    if process is None and others:
+        taken = ", ".join(_name(p) for p in chosen.processes)
+        say(
+            f"took {taken} of {len(others) + len(chosen.processes)} processes; --process all takes all of them"
+        )
+    return chosen.profile
+
+
+def _name(process: Process) -> str:
+    parts = [] if process.rank is None else [f"rank {process.rank}"]
+    parts += [] if process.pid is None else [f"pid {process.pid}"]
+    return f"the {process.role} process" + (f" ({', '.join(parts)})" if parts else "")

@@ -25,7 +25,7 @@ from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.arrays import Floats
 from profkit.model.merge import merge_profiles
 from profkit.model.surrogates import spelled_out
-from profkit.study.run_addresses import addressed, load, local
+from profkit.study.workers import addressed, load, local
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]

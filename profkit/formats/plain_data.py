@@ -1,4 +1,4 @@
-"""Reader of untrusted `marshal` version 2 data, which has no references.
+"""Reader of untrusted `marshal` version 2 data, which has no references, and what readers of all data share.
 
 `marshal.loads` trusts sizes and types, and damaged bytes can crash the interpreter. Here nothing is allocated
 before its bytes are seen, and objects are at most a few times as large as their bytes.
@@ -19,39 +19,64 @@ _MOST_OBJECTS = 5_000_000
 #: Marshal's long integers have 15-bit digits; 64 bits take five.
 _MOST_DIGITS = 5
 
-_END: Final = object()
+#: The mark that closes a dictionary.
+END: Final = object()
 _CLOSED, _LIST, _TUPLE, _INT, _FLOAT = b"0[(ig"
-_SIZE = struct.Struct("<I")
-_INT32 = struct.Struct("<i")
-_FLOAT64 = struct.Struct("<d")
 
 
 class PlainDataError(ValueError):
-    """The bytes are not plain data; the message tells why."""
+    """The bytes are not what they should be; the message tells why. `truncated`: they end in the middle."""
+
+    def __init__(self, problem: str, *, truncated: bool = False) -> None:
+        super().__init__(problem)
+        self.truncated = truncated
 
 
-class _Reader:
+class MarshalReader:
+    """Reader of the parts of marshal data; nothing is allocated before its bytes are seen."""
+
     def __init__(self, data: bytes | memoryview) -> None:
-        self._data = memoryview(data)
+        self.data = data
         self.at = 0
-        self._containers = _CONTAINERS + len(data) // _BYTES_A_CONTAINER
-        self._objects = _MOST_OBJECTS
 
-    def _take(self, count: int) -> memoryview:
+    def take(self, count: int) -> bytes | memoryview:
         stop = self.at + count
-        if stop > len(self._data):
-            raise PlainDataError(f"ends in the middle of its data, after {len(self._data)} bytes")
-        chunk = self._data[self.at : stop]
+        if stop > len(self.data):
+            raise PlainDataError(
+                f"ends in the middle of its data, after {len(self.data)} bytes", truncated=True
+            )
+        chunk = self.data[self.at : stop]
         self.at = stop
         return chunk
 
-    def _size(self) -> int:
-        found: int = _SIZE.unpack(self._take(4))[0]
-        return found
+    def size(self) -> int:
+        return int.from_bytes(self.take(4), "little")
+
+    def number(self, form: str) -> Any:
+        """Read a number of 32 or 64 bits."""
+        (value,) = struct.unpack(f"<{form}", self.take(4 if form == "i" else 8))
+        return value
+
+    def digits(self) -> int:
+        """Read an integer of more than 32 bits."""
+        count = self.number("i")
+        if abs(count) > _MOST_DIGITS:
+            raise PlainDataError(f"holds a number of more than 64 bits, at byte {self.at - 5}")
+        value = 0
+        for place, digit in enumerate(struct.unpack(f"<{abs(count)}H", self.take(2 * abs(count)))):
+            value += digit << 15 * place
+        return -value if count < 0 else value
+
+
+class _Reader(MarshalReader):
+    def __init__(self, data: bytes | memoryview) -> None:
+        super().__init__(memoryview(data))
+        self._containers = _CONTAINERS + len(data) // _BYTES_A_CONTAINER
+        self._objects = _MOST_OBJECTS
 
     def object(self, depth: int = 0) -> Any:
-        """Read one object; return `_END` for the mark that closes a dictionary."""
-        kind = self._take(1)[0]
+        """Read one object; return `END` for the mark that closes a dictionary."""
+        kind = self.take(1)[0]
         read = _READERS.get(kind)
         if read is None:
             raise PlainDataError(f"holds data of an unknown type at byte {self.at - 1}")
@@ -62,49 +87,28 @@ class _Reader:
 
     def text(self, depth: int) -> str:
         try:
-            return str(self._take(self._size()), "utf-8", "surrogatepass")
+            return str(self.take(self.size()), "utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise PlainDataError(f"holds a damaged text before byte {self.at}") from None
 
-    def bytes(self, depth: int) -> bytes:
-        return bytes(self._take(self._size()))
-
-    def int32(self, depth: int) -> int:
-        found: int = _INT32.unpack(self._take(4))[0]
-        return found
-
-    def float64(self, depth: int) -> float:
-        found: float = _FLOAT64.unpack(self._take(8))[0]
-        return found
-
-    def digits(self, depth: int) -> int:
-        """Read an integer of more than 32 bits."""
-        count = self.int32(depth)
-        if abs(count) > _MOST_DIGITS:
-            raise PlainDataError(f"holds a number of more than 64 bits at byte {self.at - 5}")
-        value = 0
-        for place, digit in enumerate(struct.unpack(f"<{abs(count)}H", self._take(2 * abs(count)))):
-            value += digit << 15 * place
-        return -value if count < 0 else value
-
     def sequence(self, depth: int) -> list[Any]:
-        count = self._size()
+        count = self.size()
         self._open(depth)
-        if count > len(self._data) - self.at:
+        if count > len(self.data) - self.at:
             raise PlainDataError(f"holds a list longer than its data at byte {self.at - 5}")
         values: list[Any] = [None] * count
         for place in range(count):
             values[place] = self.object(depth + 1)
-            if values[place] is _END:
+            if values[place] is END:
                 raise PlainDataError(f"holds a damaged list before byte {self.at}")
         return values
 
     def pairs(self, depth: int) -> dict[str, Any]:
         self._open(depth)
         found: dict[str, Any] = {}
-        while (key := self.object(depth + 1)) is not _END:
+        while (key := self.object(depth + 1)) is not END:
             value = self.object(depth + 1)
-            if not isinstance(key, str) or value is _END:
+            if not isinstance(key, str) or value is END:
                 raise PlainDataError(f"holds a damaged dictionary before byte {self.at}")
             found[key] = value
         return found
@@ -119,15 +123,15 @@ _READERS: dict[int, Callable[[_Reader, int], Any]] = {
     ord("N"): lambda r, _: None,
     ord("T"): lambda r, _: True,
     ord("F"): lambda r, _: False,
-    _INT: _Reader.int32,
-    ord("l"): _Reader.digits,
-    _FLOAT: _Reader.float64,
+    _INT: lambda r, _: r.number("i"),
+    ord("l"): lambda r, _: r.digits(),
+    _FLOAT: lambda r, _: r.number("d"),
     ord("u"): _Reader.text,
-    ord("s"): _Reader.bytes,
+    ord("s"): lambda r, _: bytes(r.take(r.size())),
     _LIST: _Reader.sequence,
     _TUPLE: _Reader.sequence,
     ord("{"): _Reader.pairs,
-    _CLOSED: lambda r, _: _END,
+    _CLOSED: lambda r, _: END,
 }
 
 
@@ -138,7 +142,7 @@ def read_plain(data: bytes | memoryview) -> Any:
     """
     reader = _Reader(data)
     value = reader.object()
-    if value is _END:
+    if value is END:
         raise PlainDataError("holds no data")
     if reader.at != len(data):
         raise PlainDataError(f"holds {len(data) - reader.at} bytes after its data")

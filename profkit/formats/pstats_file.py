@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shlex
-import stat
+import sys
 from dataclasses import replace
 from itertools import islice
 
@@ -14,6 +14,7 @@ import numpy as np
 from profkit.errors import FormatError
 from profkit.formats.limits import Budget, LimitError, names_of, spend_names, text_sizes
 from profkit.formats.pstats_native import Dump, read_regular_dump
+from profkit.formats.regular_file import NotRegularError, read_regular
 from profkit.model import Notice, Process, Profile, ProfileError, Run, Thread
 from profkit.model.arrays import distinct
 from profkit.model.merge import collapse
@@ -72,36 +73,19 @@ def like_it(path: str | os.PathLike[str]) -> str:
 def read_dump(path: str | os.PathLike[str]) -> bytes:
     """Read a file; raise `FormatError` if it is missing, not regular, empty, or unreadable."""
     try:
-        # Non-blocking: a pipe without a writer must not hang the command.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        data = read_regular(path, sys.maxsize)
     except FileNotFoundError:
         raise FormatError(path, "there is no such file", _where_it_is(path)) from None
-    except (OSError, ValueError) as error:
-        raise FormatError(path, f"cannot be opened: {_reason(error)}", "check path and permissions") from None
-    try:
-        status = os.fstat(handle)
-        if stat.S_ISDIR(status.st_mode):
-            raise FormatError(path, "is a directory", "give a file in it")
-        if not stat.S_ISREG(status.st_mode):
-            raise FormatError(path, "is not a regular file", "copy its data to a file first")
-        if status.st_size == 0:
-            raise FormatError(path, "is empty", "was the profiled program killed before it wrote it?")
-        with open(handle, "rb", buffering=0, closefd=False) as file:
-            data = file.read(status.st_size)
-            # One read may return less, for instance of more than 2 GB.
-            while len(data) < status.st_size and (more := file.read(status.st_size - len(data))):
-                data += more
-        if len(data) < status.st_size:
-            raise FormatError(path, "became shorter while it was read", "try again once it is complete")
+    except IsADirectoryError:
+        raise FormatError(path, "is a directory", "give a file in it") from None
+    except NotRegularError as error:
+        raise FormatError(path, str(error), "copy its data to a file first") from None
     except OSError as error:
-        raise FormatError(path, f"cannot be read: {_reason(error)}", _CAPTURE_AGAIN) from None
-    finally:
-        os.close(handle)
+        problem = f"cannot be opened: {error.strerror or error}"
+        raise FormatError(path, problem, "check path and permissions") from None
+    if not data:
+        raise FormatError(path, "is empty", "was the profiled program killed before it wrote it?")
     return data
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def read_pstats(path: str | os.PathLike[str], *, edges: bool = True) -> Run:
@@ -139,13 +123,14 @@ def parse_pstats(path: str | os.PathLike[str], data: bytes, *, edges: bool = Tru
 
 def _in_python(path: str | os.PathLike[str], data: bytes, budget: Budget, edges: bool) -> Dump:
     """Read what the compiled reader rejects; raise `FormatError`."""
-    from profkit.formats.pstats_objects import MalformedError, decode_dump
+    from profkit.formats.plain_data import PlainDataError
+    from profkit.formats.pstats_objects import decode_dump
 
     try:
         dump = decode_dump(data, budget, edges=edges)
     except LimitError as error:
         raise FormatError(path, str(error), _NOT_A_PROFILE) from None
-    except MalformedError as error:
+    except PlainDataError as error:
         hint = "it was cut short: " + _CAPTURE_AGAIN if error.truncated else _NOT_A_PROFILE
         raise FormatError(path, str(error), hint) from None
     if data[len(data) - dump.trailing :][:4] == _ZIP_MEMBER:

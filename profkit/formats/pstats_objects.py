@@ -9,13 +9,13 @@ interpreter.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from profkit.formats.limits import Budget
+from profkit.formats.plain_data import END, MarshalReader, PlainDataError
 from profkit.formats.pstats_native import KEY, Dump
 
 #: Nesting of a profile: a dictionary of tuples with a dictionary of tuples of leaves.
@@ -24,8 +24,6 @@ _DEEPEST = 5
 _DEEPEST_IN_CODE = 100
 #: Longest tuple of a profile: an entry, plus one for what later versions may append.
 _LONGEST_TUPLE = 6
-#: Marshal's integers have 15-bit digits; a 64-bit count takes five.
-_MOST_DIGITS = 5
 _INT64_MAX = 2**63 - 1
 
 _SAMPLED_KEY = ("__sampled__",)
@@ -33,64 +31,41 @@ _SAMPLED_KEY = ("__sampled__",)
 _ROW = np.dtype(
     [("key", "i8"), ("callee", "i8"), ("first", "i8"), ("second", "i8"), ("tottime", "f8"), ("cumtime", "f8")]
 )
-_END: Final = object()
 _OPEN: Final = object()
 
 
-class MalformedError(Exception):
-    """The bytes are not a profile; the message tells the user why. `truncated`: they end in the middle."""
-
-    def __init__(self, problem: str, *, truncated: bool = False) -> None:
-        super().__init__(problem)
-        self.truncated = truncated
-
-
-def decode_text(raw: bytes) -> str:
+def decode_text(raw: bytes | memoryview) -> str:
     """Decode a string of Python 3 (surrogates allowed) or 2; other bytes become lone surrogates."""
     try:
-        return raw.decode("utf-8", "surrogatepass")
+        return str(raw, "utf-8", "surrogatepass")
     except UnicodeDecodeError:
-        return raw.decode("utf-8", "surrogateescape")
+        return str(raw, "utf-8", "surrogateescape")
 
 
 class _Pairs(list[tuple[Any, Any]]):
     """A marshalled dictionary as stored: keys of a hostile file are never hashed."""
 
 
-class _Reader:
-    """Reader of plain marshal data; nothing is allocated before its bytes are seen."""
+class _Reader(MarshalReader):
+    data: bytes
 
     def __init__(self, data: bytes, budget: Budget) -> None:
-        self.data = data
+        super().__init__(data)
         self.budget = budget
-        self.at = 0
         self.references: list[Any] = []
         self.interned: list[str] = []  # numbered separately by Python 2's string references
         self.in_code = 0
 
-    def take(self, count: int) -> bytes:
-        stop = self.at + count
-        if stop > len(self.data):
-            raise MalformedError(
-                f"ends in the middle of the data, after {len(self.data)} bytes", truncated=True
-            )
-        chunk = self.data[self.at : stop]
-        self.at = stop
-        return chunk
-
-    def size(self) -> int:
-        return int.from_bytes(self.take(4), "little")
-
     def object(self, depth: int = 0) -> Any:
-        """Read one object; return `_END` for the mark that closes a dictionary."""
+        """Read one object; return `END` for the mark that closes a dictionary."""
         code = self.data[self.at] if self.at < len(self.data) else self.take(1)[0]
         self.at += 1
         flag, kind = code & 0x80, chr(code & 0x7F)
         read = _READERS.get(kind) or (_CONSTANTS.get(kind) if self.in_code else None)
         if read is None:
-            raise MalformedError(f"holds data that no profile has, at byte {self.at - 1}")
+            raise PlainDataError(f"holds data that no profile has, at byte {self.at - 1}")
         if depth > (_DEEPEST_IN_CODE if self.in_code else _DEEPEST):
-            raise MalformedError(f"is nested deeper than a profile, at byte {self.at - 1}")
+            raise PlainDataError(f"is nested deeper than a profile, at byte {self.at - 1}")
         if not flag or kind in "0rRNTF":
             return read(self, depth)
         # Containers are numbered before their contents.
@@ -105,7 +80,7 @@ class _Reader:
     def reference(self, depth: int) -> Any:
         number = self.size()
         if number >= len(self.references) or self.references[number] is _OPEN:
-            raise MalformedError(f"refers to data that it does not have, at byte {self.at - 5}")
+            raise PlainDataError(f"refers to data that it does not have, at byte {self.at - 5}")
         return self.references[number]
 
     def interned_text(self, depth: int) -> str:
@@ -117,45 +92,39 @@ class _Reader:
         """Read Python 2's reference to an interned string."""
         number = self.size()
         if number >= len(self.interned):
-            raise MalformedError(f"refers to a string that it does not have, at byte {self.at - 5}")
+            raise PlainDataError(f"refers to a string that it does not have, at byte {self.at - 5}")
         return self.interned[number]
 
-    def digits(self, depth: int) -> int:
-        (count,) = struct.unpack("<i", self.take(4))
-        if self.in_code:
-            self.take(2 * abs(count))
-            return 0
-        if abs(count) > _MOST_DIGITS:
-            raise MalformedError(f"holds a number that no profile has, at byte {self.at - 5}")
-        digits = struct.unpack(f"<{abs(count)}H", self.take(2 * abs(count)))
-        value = 0
-        for digit in reversed(digits):
-            value = (value << 15) + int(digit)
-        return -value if count < 0 else value
+    def long(self, depth: int) -> int:
+        if not self.in_code:
+            return self.digits()
+        self.take(2 * abs(self.number("i")))
+        return 0
 
     def float_text(self, depth: int) -> float:
         """Read a float written as text (marshal versions 0 and 1)."""
+        text = self.take(self.take(1)[0])
         try:
-            return float(self.take(self.take(1)[0]))
+            return float(text)
         except ValueError:
-            raise MalformedError(f"holds a damaged number before byte {self.at}") from None
+            raise PlainDataError(f"holds a damaged number before byte {self.at}") from None
 
     def sequence(self, count: int, depth: int) -> tuple[Any, ...]:
         if count > _LONGEST_TUPLE and not self.in_code:
-            raise MalformedError(f"holds a tuple longer than those of a profile, before byte {self.at}")
+            raise PlainDataError(f"holds a tuple longer than those of a profile, before byte {self.at}")
         values = tuple([self.object(depth + 1) for _ in range(count)])
         self.budget.spend("objects of pstats data", 1 + count)
-        if _END in values:
-            raise MalformedError(f"is damaged before byte {self.at}")
+        if END in values:
+            raise PlainDataError(f"is damaged before byte {self.at}")
         return values
 
     def pairs(self, depth: int) -> _Pairs:
         self.budget.spend("dictionaries of pstats data", 1)
         pairs = _Pairs()
-        while (key := self.object(depth + 1)) is not _END:
+        while (key := self.object(depth + 1)) is not END:
             value = self.object(depth + 1)
-            if value is _END:
-                raise MalformedError(f"is damaged before byte {self.at}")
+            if value is END:
+                raise PlainDataError(f"is damaged before byte {self.at}")
             self.budget.spend("objects of pstats data", 3)
             pairs.append((key, value))
         return pairs
@@ -176,7 +145,7 @@ class _Reader:
         tables = [self.object(depth + 1) for _ in range(1 if old else 2)]
         self.in_code -= 1
         if not all(isinstance(text, str) for text in (code, name, *tables)):
-            raise MalformedError(f"holds damaged code before byte {self.at}")
+            raise PlainDataError(f"holds damaged code before byte {self.at}")
         return f"<code object {name}>"
 
     def leading_numbers(self) -> int:
@@ -187,20 +156,20 @@ class _Reader:
                 size = int.from_bytes(head[1:], "little")
                 if size <= len(self.data) - self.at:
                     return count
-        raise MalformedError(
+        raise PlainDataError(
             f"holds damaged code, at byte {self.at - 1}", truncated=len(self.data) - self.at < 29
         )
 
 
 def _latin(reader: _Reader, count: int) -> str:
-    return reader.take(count).decode("latin-1")
+    return str(reader.take(count), "latin-1")
 
 
 _READERS: dict[str, Callable[[_Reader, int], Any]] = {
-    "i": lambda r, _: struct.unpack("<i", r.take(4))[0],
-    "I": lambda r, _: struct.unpack("<q", r.take(8))[0],
-    "l": _Reader.digits,
-    "g": lambda r, _: struct.unpack("<d", r.take(8))[0],
+    "i": lambda r, _: r.number("i"),
+    "I": lambda r, _: r.number("q"),
+    "l": _Reader.long,
+    "g": lambda r, _: r.number("d"),
     "f": _Reader.float_text,
     "z": lambda r, _: _latin(r, r.take(1)[0]),
     "Z": lambda r, _: _latin(r, r.take(1)[0]),
@@ -214,7 +183,7 @@ _READERS: dict[str, Callable[[_Reader, int], Any]] = {
     ")": lambda r, depth: r.sequence(r.take(1)[0], depth),
     "(": lambda r, depth: r.sequence(r.size(), depth),
     "{": _Reader.pairs,
-    "0": lambda r, _: _END,
+    "0": lambda r, _: END,
     "N": lambda r, _: None,
     "T": lambda r, _: True,
     "F": lambda r, _: False,
@@ -239,13 +208,13 @@ def _count(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or abs(value) > _INT64_MAX:
-        raise MalformedError("holds a call count that is not a whole number")
+        raise PlainDataError("holds a call count that is not a whole number")
     return int(value)
 
 
 def _time(value: Any) -> float:
     if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise MalformedError("holds a time that is not a number")
+        raise PlainDataError("holds a time that is not a number")
     return float(value)
 
 
@@ -260,11 +229,11 @@ def _is_key(value: Any) -> bool:
 
 
 def decode_dump(data: bytes, budget: Budget, *, edges: bool) -> Dump:
-    """Read any pstats dump; raise `MalformedError` or `LimitError`."""
+    """Read any pstats dump; raise `PlainDataError` or `LimitError`."""
     reader = _Reader(data, budget)
     top = reader.object()
     if not isinstance(top, _Pairs):
-        raise MalformedError("is not a profile")
+        raise PlainDataError("is not a profile")
     sampled = plain = False
     keys: list[tuple[str, int, str]] = []
     rows: list[tuple[int, int, int, int, float, float]] = []
@@ -274,17 +243,17 @@ def decode_dump(data: bytes, budget: Budget, *, edges: bool) -> Dump:
             sampled = bool(value)
             continue
         if not isinstance(value, tuple) or len(value) != 5 or not isinstance(value[4], _Pairs):
-            raise MalformedError("is not a profile: an entry is not (calls, calls, time, time, callers)")
+            raise PlainDataError("is not a profile: an entry is not (calls, calls, time, time, callers)")
         cost = _count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])
         if not _is_key(key):
-            raise MalformedError("is not a profile: a key is not (file, line, function)")
+            raise PlainDataError("is not a profile: a key is not (file, line, function)")
         rows.append((len(keys), -1, *cost))
         keys.append(key)
         callers.append(value[4])
     for callee, pairs in enumerate(callers):
         for key, value in pairs:
             if not _is_key(key):
-                raise MalformedError("is not a profile: a caller is not (file, line, function)")
+                raise PlainDataError("is not a profile: a caller is not (file, line, function)")
             if isinstance(value, tuple) and len(value) == 4:
                 cost = _count(value[0]), _count(value[1]), _time(value[2]), _time(value[3])
             else:
@@ -295,7 +264,7 @@ def decode_dump(data: bytes, budget: Budget, *, edges: bool) -> Dump:
                 keys.append(key)
     limits = np.iinfo(np.int32)
     if not all(limits.min <= line <= limits.max for _, line, _ in keys):
-        raise MalformedError("holds an invalid line number")
+        raise PlainDataError("holds an invalid line number")
     return Dump(
         [text for file, _, name in keys for text in (file, name)],
         np.array([(2 * i, 2 * i + 1, line) for i, (_, line, _) in enumerate(keys)], KEY),

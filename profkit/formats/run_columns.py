@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from profkit.formats.codec import MemberError, as_list, whole
 from profkit.formats.limits import text_sizes
-from profkit.formats.run_members import Members
+from profkit.formats.run_json import Members
 from profkit.model import Edges, Paths, Profile, RangeCalls, Ranges, Series, ThreadSamples
 from profkit.model.columns import column_dtypes
 from profkit.model.merge import Strings, joined_columns

@@ -1,11 +1,15 @@
-"""JSON members of the run file; for what is stored as columns, they hold row ranges."""
+"""Members of a run file's archive, read within limits, and its JSON, which holds row ranges of columns."""
 
 from __future__ import annotations
 
 import json
+import zipfile
 from typing import Any
 
+import numpy as np
+
 from profkit.formats.codec import Codec, MemberError
+from profkit.formats.limits import Budget, json_weight
 from profkit.model import Manifest, Process, Run, Thread
 
 MANIFEST = Codec(Manifest)
@@ -41,3 +45,47 @@ def decode(member: str, data: bytes) -> Any:
         return json.loads(data.decode("utf-8"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise MemberError(f"{member} is not valid JSON ({str(error)[:80]})") from None
+
+
+_CHUNK = 1 << 20
+
+
+class Members:
+    """The members by name; `sizes` are claimed bytes."""
+
+    def __init__(self, archive: zipfile.ZipFile, file_size: int) -> None:
+        self._archive = archive
+        self._file_size = file_size
+        self._infos = {info.filename: info for info in archive.infolist()}
+        self.sizes = {name: info.file_size for name, info in self._infos.items()}
+        self.budget = Budget(file_size)
+
+    def most(self, name: str, dtype: np.dtype[Any]) -> int:
+        """Return the most numbers that a column can have; `name` is its member's name without suffix."""
+        return self.sizes.get(f"{name}.npy", 0) // dtype.itemsize
+
+    def read(self, member: str, most: int) -> bytes:
+        """Return a member's bytes; memory grows with its actual data, not with the claimed size."""
+        info = self._infos.get(member)
+        if info is None:
+            raise MemberError(f"{member} is missing")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
+            raise MemberError(f"{member} is compressed in an unknown way")
+        if info.file_size > most or info.compress_size > self._file_size:
+            raise MemberError(f"{member} claims to be too large")
+        chunks = []
+        with self._archive.open(info) as stream:
+            while chunk := stream.read(_CHUNK):
+                chunks.append(chunk)
+        data = b"".join(chunks)
+        if len(data) != info.file_size:
+            raise MemberError(f"{member} does not have the size it claims")
+        return data
+
+    def json(self, member: str) -> Any:
+        """Return the document of a JSON member, weighed before it is built."""
+        size = self.sizes.get(member, 0)
+        self.budget.spend("bytes of JSON", size)
+        text = self.read(member, size)
+        self.budget.spend("values of JSON", json_weight(text))
+        return decode(member, text)

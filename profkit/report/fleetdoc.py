@@ -14,8 +14,7 @@ from typing import Any
 
 from profkit.fleet.hosts import LEAST_HOSTS, FleetHost, Hosts
 from profkit.fleet.query import Answer
-from profkit.fleet.slowest import Slowest
-from profkit.fleet.trend import FunctionTrend, Trends
+from profkit.fleet.slowest import FunctionTrend, Slowest, Trends
 from profkit.measure.changepoints import LEAST_RUNS
 from profkit.report import units
 from profkit.report.document import (

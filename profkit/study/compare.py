@@ -86,7 +86,7 @@ class _Group:
 def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
     """Divide runs into rows, in order of occurrence; raises `UsageError` unless `by` is in `GROUPINGS`."""
     if by not in GROUPINGS:
-        raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", parameter="group_by", value=by)
+        raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", "group_by", by)
     groups: dict[object, list[tuple[str, Run]]] = {}
     for number, side in enumerate(sides):
         for run in side.runs:

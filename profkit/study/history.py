@@ -15,9 +15,8 @@ from profkit.formats.load import join_ranks, rank_groups, skipped
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, ChangePoint, change_points
 from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
-from profkit.study.run_addresses import load
 from profkit.study.setting_results import pooled_spread
-from profkit.study.workers import Crew
+from profkit.study.workers import Crew, load
 from profkit.verdict.account import RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
@@ -148,7 +147,7 @@ def history(
     Raises `UsageError` if there are too few runs, or one lacks the metric.
     """
     if metric not in METRICS:
-        raise UsageError(f"is not known, use {', '.join(METRICS)}", parameter="metric", value=metric)
+        raise UsageError(f"is not known, use {', '.join(METRICS)}", "metric", metric)
     commands = Counter(run.command for run in runs if not run.failed)
     if not commands:
         raise UsageError("no run succeeded: there is no history to show")
@@ -160,8 +159,8 @@ def history(
     if len(values) < len(kept):
         raise UsageError(
             f"{len(kept) - len(values)} of {len(kept)} runs do not have it: was every run captured with it?",
-            parameter="metric",
-            value=metric,
+            "metric",
+            metric,
         )
     if len(kept) < 2:
         raise UsageError(

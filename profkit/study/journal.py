@@ -129,9 +129,7 @@ def make_runs(directory: Path) -> Path:
 
 
 def _unwritable(directory: Path, error: OSError) -> UsageError:
-    return UsageError(
-        f"cannot write there ({error.strerror}); choose another place", parameter="dir", value=directory
-    )
+    return UsageError(f"cannot write there ({error.strerror}); choose another place", "dir", directory)
 
 
 def read_plan(directory: Path) -> Plan | None:

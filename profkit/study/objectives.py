@@ -41,6 +41,9 @@ class Objective:
         return self.kind in ("wall", "range")
 
     def figure(self, trial: Trial) -> float | None:
+        """Return the figure of a run that succeeded, ``None`` for another one."""
+        if trial.status not in ("done", "disturbed"):
+            return None
         return trial.wall_s if self.kind == "wall" else trial.objective
 
     def of_output(self, log: Path) -> list[float]:
@@ -91,7 +94,7 @@ def parse_objective(text: str, *, maximise: bool) -> Objective:
         if not file or _steps(what) is None:
             problem = "give json:FILE:PATH with a path such as [-1].elapsed_time"
     if problem:
-        raise UsageError(problem, parameter="objective", value=text)
+        raise UsageError(problem, "objective", text)
     return Objective(kind, text, what, file, maximise)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -18,11 +19,10 @@ from profkit.identity.function_keys import clean_name, unique_files
 from profkit.identity.rooted_paths import rooted
 from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
-from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Profile, Roots
+from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Process, Profile, Roots, Run
 from profkit.model.arrays import Index, Ints
-from profkit.study.job_processes import processes_of
-from profkit.study.run_addresses import load
 from profkit.study.wait_states import wait_state
+from profkit.study.workers import load
 
 Bits = npt.NDArray[np.uint8]
 
@@ -186,3 +186,32 @@ def names_of(waits: tuple[str, ...]) -> RankNames:
     if known is None or known.waits != waits:
         known = _of_thread.names = RankNames(waits)
     return known
+
+
+def processes_of(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
+    """Return the processes to compare, each with its helpers and its label."""
+    name = os.path.basename(run.path.rstrip("/"))
+    ranks = [p for p in run.processes if p.role == "rank" and p.profiled]
+    if len(ranks) > 1:
+        return [(p, _helpers(run, p), f"rank {p.rank}") for p in ranks]
+    workers = [p for p in run.processes if p.role == "worker" and p.profiled]
+    if alone and not ranks and len(workers) > 1:
+        return [(p, _helpers(run, p), f"worker {p.pid}") for p in workers]
+    first = ranks[0] if ranks else run.processes[0]
+    job = run.job
+    rank = first.rank if first.rank is not None else job.get("rank")
+    if first.rank is None and rank is not None:
+        first = replace(first, rank=rank, local_rank=job.get("local_rank"), node=job.get("node"))
+    others = tuple(p for p in run.processes if p.pid != first.pid or p.parent != first.parent)
+    return [(first, others, name if rank is None else f"rank {rank}")]
+
+
+def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
+    """Return the descendants of a process on its host."""
+    host = process.host and process.host.name
+    found, known = [], {process.pid}
+    for other in sorted(run.processes, key=lambda p: p.pid or 0):
+        if other is not process and other.parent in known and (other.host and other.host.name) == host:
+            known.add(other.pid)
+            found.append(other)
+    return tuple(found)

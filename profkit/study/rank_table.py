@@ -21,10 +21,8 @@ from profkit.model import PROJECT, FunctionKey, Notice
 from profkit.model.arrays import Floats
 from profkit.model.notices import MOST_RANKS, missing_ranks
 from profkit.study.rank_functions import reference_of
-from profkit.study.rank_ranges import RangeSums
-from profkit.study.rank_read import METRICS, SECONDS, Member, Reading, Task, Values, read_file
-from profkit.study.run_addresses import addressed
-from profkit.study.workers import Crew
+from profkit.study.rank_read import METRICS, SECONDS, Member, RangeSums, Reading, Task, Values, read_file
+from profkit.study.workers import Crew, addressed
 
 #: Part (1) of any process's time from which a function is in the table.
 FLOOR = 0.001
@@ -126,30 +124,20 @@ def rank_table(paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = 
             throttled |= file.throttled
             readings += file.readings
             notices += [] if file.skipped is None else [file.skipped]
-        if throttled == task.folded:
+        chosen = _chosen(readings, columns)
+        missing = set(chosen) - set(columns)
+        if throttled == task.folded and not missing:
             break
+        columns = tuple(sorted({*columns, *missing}))
     if throttled:
         notices.insert(0, Notice("functions-folded", "", {"functions": len(throttled)}))
-    chosen = _chosen(readings, columns)
-    missing = tuple(sorted(set(chosen) - set(columns)))
-    more: list[Values] = []
-    if missing:
-        again = replace(task, columns=missing, floor=2.0)
-        for file in workers(partial(read_file, task=again), paths):
-            more += [reading.values for reading in file.readings]
-        if len(more) != len(readings):
-            raise UsageError("files changed while they were read; wait until the job has ended")
-    order = sorted(range(len(readings)), key=lambda i: _place(readings[i].member))
-    members = tuple(readings[i].member for i in order)
-    values = np.zeros((len(METRICS), len(order), len(chosen)), np.float32)
-    for source, known in (([reading.values for reading in readings], columns), (more, missing)):
-        place = {key: i for i, key in enumerate(known)}
-        to = np.array([j for j, key in enumerate(chosen) if key in place], np.intp)
-        of = np.array([place[chosen[j]] for j in to.tolist()], np.intp)
-        for row, i in enumerate(order if len(to) else ()):
-            values[:, row, to] = source[i][:, of]
+    readings.sort(key=lambda reading: _place(reading.member))
+    members = tuple(reading.member for reading in readings)
+    place = {key: i for i, key in enumerate(columns)}
+    kept = [place[key] for key in chosen]
+    values = np.stack([reading.values[:, kept] for reading in readings], axis=1)
     names = sorted({key for reading in readings for key in reading.ranges})
-    ranges = tuple(RangeRow(*key, tuple(readings[i].ranges.get(key) for i in order)) for key in names)
+    ranges = tuple(RangeRow(*key, tuple(reading.ranges.get(key) for reading in readings)) for key in names)
     table = RankTable(members, chosen, values, ranges, (*notices, *_missing(members)))
     _check(table, alone=alone, path=paths[0])
     return table

@@ -13,13 +13,21 @@ import numpy as np
 from profkit.measure.function_orders import ranks, shares, total_variation
 from profkit.model import FunctionKey
 from profkit.model.arrays import Bools, Floats
-from profkit.study.pop_efficiency import efficiency
 from profkit.study.rank_functions import waits_and_imports
-from profkit.study.rank_noise import outliers, threshold
 from profkit.study.rank_read import Member
-from profkit.study.rank_study import Imbalance, Moved, Place, RankStudy, Reordered
+from profkit.study.rank_study import Imbalance, Moved, Place, RankStudy, Reordered, efficiency
 from profkit.study.rank_table import RankTable
-from profkit.study.stragglers import KEPT, MATERIAL, MOST_NAMED, WAITING_SEEN, Work, find_stragglers, work_of
+from profkit.study.stragglers import (
+    KEPT,
+    MATERIAL,
+    MOST_NAMED,
+    WAITING_SEEN,
+    Work,
+    find_stragglers,
+    outliers,
+    threshold,
+    work_of,
+)
 
 #: Noise of `RankStudy.elsewhere` (1) in balanced processes.
 ELSEWHERE_NOISE = 0.02

@@ -12,8 +12,8 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.formats.load import repetitions
 from profkit.model import Notice
-from profkit.study.pop_efficiency import Efficiency, efficiency
 from profkit.study.rank_read import Member, Task, read_file
+from profkit.study.rank_study import Efficiency, efficiency
 from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.study.workers import Crew
 
@@ -117,7 +117,7 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     """Compare runs by their numbers of processes and nodes; raises `UsageError` if these are all the same.
 
     POP's hierarchy: global efficiency = parallel efficiency × computation scaling (source:
-    `ranks.efficiency`).
+    `rank_study.efficiency`).
     """
     grouped: dict[tuple[int, int], list[Point]] = {}
     for point in points:

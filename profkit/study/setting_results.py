@@ -144,12 +144,12 @@ def results(
     return Results(space.parameters, tuple(cells), at, best, advised, spread, objective)
 
 
-def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...] | None) -> int:
+def _advised(cells: Sequence[Cell], best: int, counts: tuple[int, ...]) -> int:
     """Return the setting that needs the fewest resources among those that may be the best."""
 
     def cost(i: int) -> tuple[float, float, bool]:
         cell = cells[i]
-        size = 0.0 if counts is None else _product(cell.setting, counts)
+        size = _product(cell.setting, counts) if counts else 0.0
         if math.isnan(size):
             size = math.inf
         cpu_s = cell.cores * cell.median
@@ -170,9 +170,9 @@ def gain(study: Results, before: int, after: int, level: float = LEVEL) -> Estim
     return Estimate(ratio, ratio * math.exp(-width), ratio * math.exp(width))
 
 
-def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int, ...] | None) -> Floats:
+def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int, ...]) -> Floats:
     """Return T₁ p₁ / (T p) of every setting, where p₁ is the least p that succeeded."""
-    if counts is None:
+    if not counts:
         return np.full(len(settings), math.nan)
     used = np.array([_product(setting, counts) for setting in settings])
     cost: Floats = medians * used
@@ -183,15 +183,14 @@ def _efficiency(settings: Sequence[Setting], medians: Floats, counts: tuple[int,
     return np.asarray(cost[fewest] / cost)
 
 
-def resources(parameters: Sequence[Parameter]) -> tuple[int, ...] | None:
-    """Return the positions of the parameters that count threads or processes; ``None`` if there are none."""
-    found = tuple(
+def resources(parameters: Sequence[Parameter]) -> tuple[int, ...]:
+    """Return the positions of the parameters that count threads or processes."""
+    return tuple(
         i
         for i, parameter in enumerate(parameters)
         if any(word in parameter.name.lower() for word in _RESOURCES)
         and all(map(is_number, parameter.values))
     )
-    return found or None
 
 
 def _product(setting: Setting, positions: Sequence[int]) -> float:

@@ -55,9 +55,7 @@ class Space:
         names = [parameter.name for parameter in self.parameters]
         for name in names:
             if names.count(name) > 1:
-                raise UsageError(
-                    "is given twice; list all of its values in one place", parameter="param", value=name
-                )
+                raise UsageError("is given twice; list all of its values in one place", "param", name)
         for parameter in self.parameters:
             if not parameter.environment and not any(
                 f"{{{parameter.name}}}" in word for word in self.command
@@ -65,8 +63,8 @@ class Space:
                 raise UsageError(
                     f"the command has no {{{parameter.name}}}; put it where the value belongs, or use an "
                     "environment variable",
-                    parameter="param",
-                    value=parameter.name,
+                    "param",
+                    parameter.name,
                 )
 
     def settings(self) -> list[Setting]:

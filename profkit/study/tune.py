@@ -6,10 +6,9 @@ Every Optuna trial keeps its `Trial` as an attribute, so that any reader of the 
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import ProfkitError, UsageError
@@ -40,19 +39,8 @@ OPENING_TRIES = 10
 STARTUP_TRIALS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """An Optuna study and its subject; `baseline` need not be one of the space's settings."""
-
-    study: optuna.Study
-    space: Space
-    objective: Objective
-    baseline: Setting
-
-
 def open_search(
-    space: Space,
-    objective: Objective,
+    runner: Runner,
     baseline: Setting,
     *,
     storage: str,
@@ -61,7 +49,7 @@ def open_search(
     pruner: str = "",
     seed: int | None = None,
     first: Sequence[Setting] = (),
-) -> Search:
+) -> optuna.Study:
     """Open a study in its storage (an Optuna URL, or ``journal:FILE``), or create it.
 
     `sampler` and `pruner`: Optuna's classes (case and suffix are ignored); default: TPE, no pruner. Processes
@@ -73,15 +61,28 @@ def open_search(
     except ImportError:
         raise UsageError('this needs Optuna: pip install "profkit[tune]"') from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    chosen = _sampler(optuna.samplers, sampler, seed)
-    pruning = _pruner(optuna.pruners, pruner, objective)
+    space, objective = runner.space, runner.objective
+    if pruner and objective.kind != "output":
+        raise UsageError(
+            "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
+            "pruner",
+            pruner,
+        )
+    how: dict[str, Any] = {
+        "study_name": name,
+        "sampler": _made(optuna.samplers, sampler, "Sampler", seed=seed)
+        if sampler
+        else optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_TRIALS),
+        "pruner": _made(optuna.pruners, pruner, "Pruner") if pruner else optuna.pruners.NopPruner(),
+        "direction": "maximize" if objective.maximise else "minimize",
+    }
     about = {
         "command": list(space.command),
         "parameters": [[p.name, p.environment, list(p.values), p.scale] for p in space.parameters],
         "objective": [objective.text, objective.maximise],
         "baseline": list(baseline),
     }
-    study = _opened(optuna, storage, name, chosen, pruning, objective)
+    study = _opened(optuna, storage, how)
     known = study.user_attrs.get("profkit")
     if known is None:
         study.set_user_attr("profkit", about)
@@ -94,82 +95,49 @@ def open_search(
         what = next(key for key in about if known.get(key) != about[key])
         raise UsageError(
             f"holds a study with another {what.removesuffix('s')}; choose another name or place",
-            parameter="storage",
-            value=storage,
+            "storage",
+            storage,
         )
-    return Search(study, space, objective, baseline)
+    return study
 
 
-def _opened(
-    optuna: Any, storage: str, name: str, sampler: Any, pruner: Any, objective: Objective
-) -> optuna.Study:
+def _opened(optuna: Any, storage: str, how: Mapping[str, Any]) -> optuna.Study:
+    kind, _, file = storage.partition(":")
     for left in reversed(range(OPENING_TRIES)):
         try:
-            return optuna.create_study(  # type: ignore[no-any-return]
-                storage=_storage(optuna, storage),
-                study_name=name,
-                sampler=sampler,
-                pruner=pruner,
-                direction="maximize" if objective.maximise else "minimize",
-                load_if_exists=True,
-            )
+            place: Any = storage
+            if kind == "journal":
+                from optuna.storages.journal import JournalFileBackend
+
+                place = optuna.storages.JournalStorage(JournalFileBackend(file))
+            return optuna.create_study(storage=place, load_if_exists=True, **how)  # type: ignore[no-any-return]
         except Exception as error:  # from SQLAlchemy, its drivers, Redis …
             if left and "sqlite3" in str(error):
                 time.sleep(0.2)  # another process is creating the same tables
                 continue
             problem = " ".join(str(error).split())[:200]
-            raise UsageError(f"cannot be opened: {problem}", parameter="storage", value=storage) from None
+            raise UsageError(f"cannot be opened: {problem}", "storage", storage) from None
     raise AssertionError("the last try returns or raises")
 
 
-def _storage(optuna: Any, text: str) -> Any:
-    kind, sign, rest = text.partition(":")
-    if kind == "journal" and sign:
-        from optuna.storages.journal import JournalFileBackend
-
-        return optuna.storages.JournalStorage(JournalFileBackend(rest))
-    return text
-
-
-def _named(module: Any, word: str, suffix: str, option: str) -> Any:
+def _made(module: Any, word: str, suffix: str, **given: Any) -> Any:
+    """Return an object of the class that a word names, without regard to case and suffix."""
+    option = suffix.lower()
     classes = {
         name.removesuffix(suffix).lower(): getattr(module, name)
         for name in dir(module)
         if name.endswith(suffix) and not name.startswith("Base")
     }
-    found = classes.get(word.lower().removesuffix(suffix.lower()))
+    found = classes.get(word.lower().removesuffix(option))
     if found is None:
-        raise UsageError(f"not one of {', '.join(sorted(classes))}", parameter=option, value=word)
-    return found
-
-
-def _sampler(module: Any, word: str, seed: int | None) -> Any:
-    if not word:
-        return module.TPESampler(seed=seed, multivariate=True, n_startup_trials=STARTUP_TRIALS)
-    found = _named(module, word, "Sampler", "sampler")
+        raise UsageError(f"not one of {', '.join(sorted(classes))}", option, word)
     try:
         try:
-            return found(seed=seed)
+            return found(**given)
         except TypeError:
             return found()
     except (TypeError, ImportError, ValueError) as error:
-        raise UsageError(f"cannot be used here: {error}", parameter="sampler", value=word) from None
-
-
-def _pruner(module: Any, word: str, objective: Objective) -> Any:
-    if not word:
-        return module.NopPruner()
-    if objective.kind != "output":
-        raise UsageError(
-            "a pruner needs figures while a run goes on: use it with an objective output:REGEX",
-            parameter="pruner",
-            value=word,
-        )
-    found = _named(module, word, "Pruner", "pruner")
-    try:
-        return found()
-    except TypeError:
-        raise UsageError("needs settings that cannot be given here", parameter="pruner", value=word) from None
+        raise UsageError(f"cannot be used here: {error}", option, word) from None
 
 
 def _params(space: Space, setting: Setting) -> dict[str, Any]:
@@ -198,7 +166,7 @@ def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> l
     cpus, running = diagnosis.demand.cpus, max(1, diagnosis.demand.processes)
     variables = {name for name, _ in diagnosis.advice}
     threads = [i for i, p in enumerate(space.parameters) if p.name in variables or "thread" in p.name.lower()]
-    processes = [i for i in resources(space.parameters) or () if i not in threads]
+    processes = [i for i in resources(space.parameters) if i not in threads]
     fitting, fewer = list(baseline), list(baseline)
     for i in processes if running > cpus else ():
         fewer[i] = _nearest(space.parameters[i], max(1, int(_count(baseline[i]) * cpus / running)))
@@ -234,8 +202,9 @@ def _nearest(parameter: Parameter, number: int) -> str:
 
 
 def tune(
-    search: Search,
+    study: optuna.Study,
     runner: Runner,
+    baseline: Setting,
     *,
     trials: int,
     advise: Callable[[Trial], Sequence[Setting]] = lambda _: (),
@@ -246,38 +215,41 @@ def tune(
     `advise` maps a run of the baseline to settings. Raises `Interrupted` if the user stops it (the study can
     be resumed), `UsageError` if the first run lacks the objective.
     """
+    from optuna.trial import TrialState
+
+    space, objective = runner.space, runner.objective
     repeated = 0
     while repeated < MOST_REPEATED:
-        known = trials_of(search)
+        known = trials_of(study)
         if len(known) >= trials:
             return
-        asked = search.study.ask()
-        setting = _setting_of(search, asked)
-        earlier = [trial for trial in known if search.space.setting_of(trial.setting) == setting]
+        asked = study.ask()
+        setting = _setting_of(space, asked)
+        earlier = [trial for trial in known if space.setting_of(trial.setting) == setting]
         if earlier:
             # The sampler is told the known figure, so that it suggests another setting.
             repeated += 1
-            _tell(search, asked, earlier[-1], repeated=True)
+            _tell(study, objective, asked, earlier[-1], repeated=True)
             continue
         repeated = 0
-        label = search.space.label(setting)
+        label = space.label(setting)
         progress(Progress(label, len(known) + 1, trials))
-        trial = _run(search, runner, asked, setting, known)
-        _tell(search, asked, trial)
+        try:
+            trial = _run(runner, asked, setting, known)
+        except (Interrupted, ProfkitError):
+            study.tell(asked, state=TrialState.FAIL)
+            raise
+        _tell(study, objective, asked, trial)
         progress(Progress(label, len(known) + 1, trials, trial))
-        if setting == search.baseline:
+        if setting == baseline:
             for advised in advise(trial):
-                search.study.enqueue_trial(_params(search.space, advised), skip_if_exists=True)
-        lacks_figure = trial.status == "failed" and trial.problem == search.objective.missing()
-        if lacks_figure and all(_figure(search, t) is None for t in known):
-            raise UsageError(
-                f"{trial.problem}; the first run has shown it",
-                parameter="objective",
-                value=search.objective.text,
-            )
+                study.enqueue_trial(_params(space, advised), skip_if_exists=True)
+        lacks_figure = trial.status == "failed" and trial.problem == objective.missing()
+        if lacks_figure and all(objective.figure(t) is None for t in known):
+            raise UsageError(f"{trial.problem}; the first run has shown it", "objective", objective.text)
 
 
-def _setting_of(search: Search, asked: Any) -> Setting:
+def _setting_of(space: Space, asked: Any) -> Setting:
     fixed = asked.user_attrs.get("setting")
     if fixed is not None:
         return tuple(fixed)
@@ -287,21 +259,21 @@ def _setting_of(search: Search, asked: Any) -> Setting:
             if p.scale
             else asked.suggest_categorical(p.name, p.values)
         )
-        for p in search.space.parameters
+        for p in space.parameters
     )
 
 
-def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
+def _run(runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -> Trial:
     """Run a setting, again if other processes disturbed it, and end it early if it cannot win."""
     walls = [trial.wall_s for trial in known if trial.status == "done" and trial.wall_s is not None]
     limit = None
-    if walls and search.objective.kind == "wall":
+    if walls and runner.objective.kind == "wall":
         limit = max(SLACK * min(walls), min(walls) + LEAST_SLACK_S)
     pruned = False
 
     def hopeless() -> bool:
         nonlocal pruned
-        for step, value in enumerate(search.objective.of_output(runner.directory / f"{asked.number}.log")):
+        for step, value in enumerate(runner.objective.of_output(runner.directory / f"{asked.number}.log")):
             if step not in reported:
                 reported.add(step)
                 asked.report(value, step)
@@ -310,20 +282,14 @@ def _run(search: Search, runner: Runner, asked: Any, setting: Setting, known: Se
 
     for _ in range(MOST_DISTURBED + 1):
         reported: set[int] = set()
-        try:
-            trial = run_trial(
-                runner,
-                setting,
-                str(asked.number),
-                0,
-                timeout_s=limit,
-                hopeless=hopeless if search.objective.kind == "output" else None,
-            )
-        except (Interrupted, ProfkitError):
-            from optuna.trial import TrialState
-
-            search.study.tell(asked, state=TrialState.FAIL)
-            raise
+        trial = run_trial(
+            runner,
+            setting,
+            str(asked.number),
+            0,
+            timeout_s=limit,
+            hopeless=hopeless if runner.objective.kind == "output" else None,
+        )
         if trial.status != "disturbed":
             break
     if trial.status == "timeout" and pruned:
@@ -337,60 +303,53 @@ def _ended(trial: Trial, why: str) -> Trial:
     return replace(trial, status="pruned", problem=f"ended early: {why}")
 
 
-def _figure(search: Search, trial: Trial) -> float | None:
-    return search.objective.figure(trial) if trial.status in ("done", "disturbed") else None
-
-
-def _tell(search: Search, asked: Any, trial: Trial, *, repeated: bool = False) -> None:
+def _tell(
+    study: optuna.Study, objective: Objective, asked: Any, trial: Trial, *, repeated: bool = False
+) -> None:
     from optuna.trial import TrialState
 
     if not repeated:
         asked.set_user_attr("run", TRIALS.write(trial))
     pruned = trial.status == "pruned"
-    if pruned and trial.wall_s is not None and search.objective.kind == "wall":
+    if pruned and trial.wall_s is not None and objective.kind == "wall":
         asked.report(trial.wall_s, 0)
-    figure = _figure(search, trial)
+    figure = objective.figure(trial)
     if figure is not None:
-        search.study.tell(asked, figure)
+        study.tell(asked, figure)
     else:
-        search.study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
+        study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
 
 
-def trials_of(search: Search) -> list[Trial]:
+def trials_of(study: optuna.Study) -> list[Trial]:
     """Return the ended runs of a study, of all processes, in the order in which they were requested."""
     found = []
-    for frozen in search.study.get_trials(deepcopy=False):
+    for frozen in study.get_trials(deepcopy=False):
         if frozen.state.is_finished() and "run" in frozen.user_attrs:
             found.append(TRIALS.read("trial", frozen.user_attrs["run"]))
     return found
 
 
-def finalists(search: Search) -> list[Setting]:
+def finalists(found: Results) -> list[Setting]:
     """Return the settings to run again against the default: those close to the best, the best first."""
-    figures: dict[Setting, list[float]] = {}
-    for trial in trials_of(search):
-        figure, setting = _figure(search, trial), search.space.setting_of(trial.setting)
-        if figure is not None and setting != search.baseline:
-            figures.setdefault(setting, []).append(figure)
-    medians = {setting: statistics.median(found) for setting, found in figures.items()}
-    order = sorted(medians, key=medians.__getitem__, reverse=search.objective.maximise)
-    close = [s for s in order if abs(medians[s] - medians[order[0]]) <= CLOSE * medians[order[0]]]
-    return close[:MOST_FINALISTS]
+    others = [cell for i, cell in enumerate(found.cells) if i != found.baseline and cell.times]
+    others.sort(key=lambda cell: cell.median, reverse=found.objective.maximise)
+    close = [c for c in others if abs(c.median - others[0].median) <= CLOSE * others[0].median]
+    return [cell.setting for cell in close[:MOST_FINALISTS]]
 
 
-def figures(search: Search) -> Results:
+def figures(study: optuna.Study, runner: Runner, baseline: Setting) -> Results:
     """Return the figures of all trials; speed-ups refer to the default."""
-    trials = trials_of(search)
-    tried = [search.space.setting_of(trial.setting) for trial in trials]
-    space = replace(search.space, listed=tuple(dict.fromkeys([search.baseline, *tried])))
+    trials = trials_of(study)
+    tried = [runner.space.setting_of(trial.setting) for trial in trials]
+    space = replace(runner.space, listed=tuple(dict.fromkeys([baseline, *tried])))
     # A round per trial, so that a setting that was tried twice keeps both figures.
     numbered = [replace(trial, round=number) for number, trial in enumerate(trials)]
-    return results(space, numbered, baseline=search.baseline, objective=search.objective)
+    return results(space, numbered, baseline=baseline, objective=runner.objective)
 
 
 def baseline_of(space: Space, cpus: int, environment: Mapping[str, str]) -> Setting:
     """Return the default setting: values of `environment` or unset, and `cpus` for parameters that count."""
-    counts = resources(space.parameters) or ()
+    counts = resources(space.parameters)
     return tuple(
         environment.get(parameter.name, UNSET)
         if parameter.environment

@@ -35,7 +35,7 @@ main()
 
 def serve(number: int) -> None:
     """Fork for each command that comes by the socket of this number; return in the forked processes."""
-    from profkit.cli.own_path import import_numpy
+    from profkit.cli import import_numpy
 
     import_numpy()  # without threads, which a fork would lose
     import profkit.capture.launcher

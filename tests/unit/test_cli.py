@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import time
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,7 +123,7 @@ def test_every_command_has_its_summary_and_examples_that_it_understands(cli: Cli
     for name, examples in EXAMPLES.items():
         shown = cli(name, "--help")
         assert shown.code == 0
-        function = getattr(import_module(f"profkit.cli.{name}"), name)
+        function = app.get_command(click.Context(app), name)
         assert (inspect.getdoc(function.callback) or "").splitlines()[0] == COMMANDS[name]
         assert COMMANDS[name] in " ".join(shown.out.split())
         for text, remark in examples:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from profkit.cli import demo
-from profkit.cli.demo_check import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
+from profkit.cli.demo import MOST_EFFECT, MOST_QUEUED, trouble_of, trouble_of_clean
 from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
@@ -144,8 +144,8 @@ def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Demo:
     def run(*captured: str) -> tuple[int, int]:
         left = list(captured)
 
-        def take(command: list[str], *_: object) -> None:
-            shutil.copy(SAMPLES / f"{left.pop(0)}.prof", command[command.index("-o") + 1])
+        def take(*given: Any) -> None:
+            shutil.copy(SAMPLES / f"{left.pop(0)}.prof", given[-1])
 
         monkeypatch.setattr(demo, "run_and_follow", take)
         return exit_code("demo", "--dir", tmp_path / "kept"), len(captured) - len(left)

@@ -16,8 +16,7 @@ from fuzz.target import SEEDS
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.formats.foreign.calls import segments
-from profkit.formats.foreign.frames import frame_of
-from profkit.formats.foreign.stacks import profile_from_stacks
+from profkit.formats.foreign.stacks import frame_of, profile_from_stacks
 from profkit.model import Profile, Run
 from tests.shared import Capture, check_schema, exit_code
 

@@ -260,7 +260,7 @@ def test_bad_paths(tmp_path: Path) -> None:
         (tmp_path, "is a directory"),
         (tmp_path / "pipe", "not a regular file"),
         (tmp_path / "file" / "below", "cannot be opened: Not a directory"),
-        (str(tmp_path / "nul\0"), "cannot be opened"),
+        (str(tmp_path / "nul\0"), "has an invalid name"),
     ):
         with pytest.raises(FormatError, match=problem):
             read_pstats(path)

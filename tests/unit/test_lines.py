@@ -80,8 +80,10 @@ def test_lines_and_slices_are_kept_and_wrong_ones_refused(tmp_path: Path) -> Non
     assert (thread.lines, thread.slices) == ((line,), (part,))
     with pytest.raises(FormatError, match="lines points outside its 2 rows"):
         loaded(run(Line(0, 2, 4, 0.25, 7)))
-    problem = "slices points outside its 2 rows, or has a slice without length"
-    for wrong in (Slice(2, 5, 9, 0.25), Slice(0, 9, 9, 0.25), Slice(0, 9, 5, 0.25)):
+    short = "slices has a slice without length"
+    wrongs = {Slice(2, 5, 9, 0.25): "slices points outside its 2 rows"}
+    wrongs |= {Slice(0, 9, 9, 0.25): short, Slice(0, 9, 5, 0.25): short}
+    for wrong, problem in wrongs.items():
         with pytest.raises(FormatError, match=problem):
             loaded(run(slices=(wrong,)))
 

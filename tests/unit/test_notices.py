@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from profkit.compare.pair import pair_of
 from profkit.formats import load_run, write_run
-from profkit.formats.run_notices import notice_of
+from profkit.formats.codec import notice_of
 from profkit.model import Notice, Process, Run, RunSet
 from profkit.model.notices import MOST_PIDS, WHERE, Number, grouped, missing_ranks
 from profkit.report.jsonvalues import plain as notice_object
@@ -29,7 +29,7 @@ from tests.shared import words_of
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
 #: `missing_ranks` and the reader of the sentences of old files.
-CODES_FROM_TABLES = (PACKAGE / "model" / "notices.py", PACKAGE / "formats" / "run_notices.py")
+CODES_FROM_TABLES = (PACKAGE / "model" / "notices.py", PACKAGE / "formats" / "codec.py")
 
 
 @functools.cache

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.fleet.hosts import Hosts
-from profkit.fleet.slowest import Slowest
-from profkit.fleet.trend import Trends
+from profkit.fleet.slowest import Slowest, Trends
 from profkit.formats import load_run, write_run
 from profkit.measure import iterations, range_stats
 from profkit.model import (

@@ -7,14 +7,13 @@ samples counters. Functions are left out: they are sums without a place in time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import FormatError
-from profkit.formats.export import chrome_counters
 from profkit.formats.export.timeline import (
     CHUNK_ROWS,
     Export,
@@ -26,8 +25,8 @@ from profkit.formats.export.timeline import (
     to_unix_ns,
     tracks,
 )
-from profkit.model import Process, Ranges, Run
-from profkit.model.arrays import Ints
+from profkit.model import Process, Ranges, Run, Series, ThreadSamples
+from profkit.model.arrays import Floats, Ints
 from profkit.model.bounds import EXACT
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 
@@ -124,7 +123,7 @@ def _chunks(run: Run, lanes: list[_Lane], machine_shift_ns: int, base: int) -> I
 def _all_events(run: Run, lanes: list[_Lane], machine_shift_ns: int) -> Iterator[bytes]:
     if run.series is not None:
         yield (",\n" + _metadata("process_name", 0, 0, {"name": "machine"})).encode()
-        yield from chrome_counters.of_series(run.series, machine_shift_ns)
+        yield from _of_series(run.series, machine_shift_ns)
     for place, lane in enumerate(lanes, start=1):
         yield "".join(f",\n{event}" for event in _names(lane, place)).encode()
         ranges = lane.process.ranges
@@ -134,7 +133,7 @@ def _all_events(run: Run, lanes: list[_Lane], machine_shift_ns: int) -> Iterator
                 yield _events(ranges, track.rows[start : start + CHUNK_ROWS], lane, track, tid)
         if lane.process.samples is not None:
             names = thread_names(lane.process)
-            yield from chrome_counters.of_threads(lane.process.samples, names, lane.pid, lane.shift_ns)
+            yield from _of_threads(lane.process.samples, names, lane.pid, lane.shift_ns)
 
 
 def _metadata(kind: str, pid: int, tid: int, args: dict[str, object]) -> str:
@@ -228,3 +227,73 @@ def _payloads(ranges: Ranges, rows: Ints) -> Texts:
             texts = [str(value) for value in values.tolist()]
         result[at] = [f"{text}}}}}" if ok else f'"{text}"}}}}' for text, ok in zip(texts, plain, strict=True)]
     return result
+
+
+#: Cumulative columns: the counter's name, and the unit of its rate.
+_RATES = {
+    "busy_s": ("CPUs in use", "cores"),
+    "steal_s": ("CPUs stolen", "cores"),
+    "psi_some_s": ("some task queued for a CPU (PSI some)", "share of the time"),
+    "cgroup_psi_some_s": ("some task of the cgroup queued for a CPU (PSI some)", "share of the time"),
+    "psi_io_some_s": ("some task waited for I/O (PSI some)", "share of the time"),
+    "throttled_s": ("throttled by the CPU quota", "cores"),
+    "throttled_periods": ("throttled periods", "per second"),
+    "periods": ("periods of the CPU quota", "per second"),
+}
+#: Momentary columns: the counter's name and unit.
+_LEVELS = {
+    "runnable": ("runnable threads of the machine", "threads"),
+    "processes": ("processes of the run", "processes"),
+    "threads": ("threads of the run", "threads"),
+    "load": ("load average", "tasks"),
+    "gpu_utilisation": ("GPU utilisation", "share of the time"),
+    "gpu_memory_bytes": ("GPU memory", "bytes"),
+    "gpu_processes": ("processes of the run on GPUs", "processes"),
+    "gpu_others": ("GPU utilisation by other programs", "share of the time"),
+}
+
+
+def _of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
+    """Yield the machine's counters as process 0; failed readings (NaN) are left out."""
+    for column, values in series.columns.items():
+        there = np.isfinite(values)
+        time, numbers = series.time_ns[there] + shift_ns, values[there]
+        if column in _RATES:
+            name, unit = _RATES[column]
+            time, numbers = _rates(time, numbers)
+        else:
+            name, unit = _LEVELS.get(column, (column, "value"))
+        yield from _counters(name, 0, time, {unit: numbers})
+
+
+def _of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
+    """Yield the shares of time that each active thread ran and queued; `names` are by thread id."""
+    if not len(samples):
+        return
+    change = np.flatnonzero(np.diff(samples.tid)) + 1
+    for rows in np.split(np.arange(len(samples)), change):
+        run, wait = samples.run_ns[rows] / 1e9, samples.wait_ns[rows] / 1e9
+        if len(rows) < 2 or run[-1] + wait[-1] <= run[0] + wait[0]:
+            continue
+        tid = int(samples.tid[rows[0]])
+        time, running = _rates(samples.time_ns[rows] + shift_ns, run)
+        _, queued = _rates(samples.time_ns[rows] + shift_ns, wait)
+        name = f"{names.get(tid) or 'thread'} {tid} on a CPU"
+        yield from _counters(name, pid, time, {"running": running, "queued": queued})
+
+
+def _rates(time: Ints, values: Floats) -> tuple[Ints, Floats]:
+    """Convert cumulative values to rates per second from each reading on, never negative."""
+    apart = np.concatenate([[True], np.diff(time) > 0]) if len(time) else np.zeros(0, np.bool_)
+    time, values = time[apart], values[apart]
+    if len(time) < 2:
+        return time[:0], values[:0]
+    rate = np.maximum(np.diff(values) / (np.diff(time) / 1e9), 0.0)
+    return time, np.append(rate, rate[-1])
+
+
+def _counters(name: str, pid: int, time: Ints, values: Mapping[str, Floats]) -> Iterator[bytes]:
+    head = f',\n{{"ph":"C","pid":{pid},"tid":0,"name":{as_json(name)},"ts":'
+    tail = ',"args":{' + ",".join(f"{as_json(unit)}:%.6g" for unit in values) + "}}"
+    rows = zip(time.tolist(), *(column.tolist() for column in values.values()), strict=True)
+    yield "".join([head + microseconds(at) + tail % tuple(numbers) for at, *numbers in rows]).encode()

@@ -78,7 +78,7 @@ def _chunks(
         "debug": False,
         "symbolicated": True,
         "startTime": 1e3 * (manifest.clocks.get("time", 0.0) if manifest is not None else 0.0),
-        "extensions": {"length": 0, "id": [], "name": [], "baseURL": []},
+        "extensions": _empty("id name baseURL"),
         "markerSchema": [],
         "usesOnlyOneStackType": True,
         "doesNotUseFrameImplementation": True,
@@ -89,6 +89,11 @@ def _chunks(
         written = _thread(name, pid, process, thread, number)
         yield (",\n" if number else "").encode() + _json(written).encode()
     yield b"]}\n"
+
+
+def _empty(columns: str) -> dict[str, Any]:
+    """Return a table without rows."""
+    return {"length": 0, **{name: [] for name in columns.split()}}
 
 
 def _json(value: Any) -> str:
@@ -139,14 +144,13 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
             times.append(at)
             weights.append(seconds * 1e3)
             at += seconds * 1e3
-    n, rows = len(functions), range(len(functions))
+    n = len(functions)
     category = [which for *_, which in functions]
     none, zero = [None] * n, [0] * n
     func_table = {
         "length": n,
         "name": [text(name) for name, *_ in functions],
-        "isJS": [False] * n,
-        "relevantForJS": [False] * n,
+        **dict.fromkeys(("isJS", "relevantForJS"), [False] * n),
         "resource": [-1] * n,
         "fileName": [text(file) if file else None for _, file, *_ in functions],
         "lineNumber": [line or None for _, _, line, _ in functions],
@@ -155,15 +159,10 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
     frame_table = {
         "length": n,
         "address": [-1] * n,
-        "inlineDepth": zero,
         "category": category,
-        "subcategory": zero,
-        "func": list(rows),
-        "nativeSymbol": none,
-        "innerWindowID": zero,
-        "implementation": none,
-        "line": none,
-        "column": none,
+        "func": list(range(n)),
+        **dict.fromkeys(("inlineDepth", "subcategory", "innerWindowID"), zero),
+        **dict.fromkeys(("nativeSymbol", "implementation", "line", "column"), none),
     }
     return {
         "processType": "default",
@@ -184,10 +183,7 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
             "weight": weights,
             "weightType": "tracing-ms",
         },
-        "markers": {
-            "length": 0,
-            **{key: [] for key in ("data", "name", "startTime", "endTime", "phase", "category")},
-        },
+        "markers": _empty("data name startTime endTime phase category"),
         "stackTable": {
             "length": len(prefix),
             "prefix": prefix,
@@ -197,7 +193,7 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
         },
         "frameTable": frame_table,
         "funcTable": func_table,
-        "resourceTable": {"length": 0, "lib": [], "name": [], "host": [], "type": []},
-        "nativeSymbols": {"length": 0, "libIndex": [], "address": [], "name": [], "functionSize": []},
+        "resourceTable": _empty("lib name host type"),
+        "nativeSymbols": _empty("libIndex address name functionSize"),
         "stringArray": list(texts),
     }

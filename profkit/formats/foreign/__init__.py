@@ -8,12 +8,10 @@ import zlib
 from typing import Any
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.chrome_trace import read_chrome
-from profkit.formats.foreign.collapsed import is_collapsed, read_collapsed
-from profkit.formats.foreign.perf_script import is_perf_script, read_perf_script
+from profkit.formats.foreign.json_traces import read_chrome, read_speedscope
 from profkit.formats.foreign.pprof import is_pprof, read_pprof
-from profkit.formats.foreign.speedscope_json import read_speedscope
 from profkit.formats.foreign.tachyon import MAGICS, read_tachyon
+from profkit.formats.foreign.text_stacks import is_collapsed, is_perf_script, read_collapsed, read_perf_script
 from profkit.formats.limits import FACTOR, FLOOR, Budget, LimitError, json_weight
 from profkit.formats.pstats_file import read_dump
 from profkit.formats.regular_file import NotRegularError, open_regular

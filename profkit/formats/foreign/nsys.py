@@ -18,8 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from profkit.errors import FormatError
-from profkit.formats.foreign.calls import Call, RangeRow, profile_from_calls, ranges_from, segments
-from profkit.formats.foreign.gpu_idle import gpu_use
+from profkit.formats.foreign.calls import Call, RangeRow, gpu_use, profile_from_calls, ranges_from, segments
 from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack, run_of_threads
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread

@@ -11,6 +11,7 @@ import struct
 from profkit.errors import FormatError
 from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack
 from profkit.formats.limits import FACTOR, FLOOR, Budget
+from profkit.formats.protobuf import read_varint
 from profkit.model import Notice, Run
 
 MAGICS = {b"HCAT": "<", b"TACH": ">"}
@@ -44,16 +45,14 @@ def read_tachyon(path: object, data: bytes, budget: Budget) -> Run:
     budget.spend("strings", n_strings)
     budget.spend("functions", n_frames)
     texts, at = list[str](), strings_at
+    view = memoryview(data)
     for _ in range(n_strings):
-        length, at = _number(data, at, frames_at)
+        length, at = read_varint(view[:frames_at], at)
         texts.append(data[at : at + length].decode("utf-8", "replace"))
         at += length
     frames, at = list[Frame](), frames_at
     for _ in range(n_frames):
-        numbers = []
-        for _ in range(6):
-            number, at = _number(data, at, footer_at)
-            numbers.append(number)
+        numbers, at = _numbers(view[:footer_at], at, 6)
         at += 1  # opcode
         line = (numbers[2] >> 1) ^ -(numbers[2] & 1)
         frames.append((texts[numbers[0]] or NATIVE, max(0, line), texts[numbers[1]]))
@@ -69,58 +68,51 @@ def _read_samples(samples: Samples, data: bytes, order: str, frames: list[Frame]
     """Add the samples; a record has a thread, an interpreter, and the change of its stack."""
     head = struct.Struct(order + "QIB")
     stacks: dict[tuple[int, int], list[int]] = {}
-    at, end = 0, len(data)
+    at, view = 0, memoryview(data)
 
     def add(thread: int, innermost_first: list[int], count: int) -> None:
         stack: Stack = tuple(frames[i] for i in reversed(innermost_first) if not frames[i][0].endswith(_OWN))
         if stack:
             samples.add((None, thread, ""), stack, count * interval_s, count)
 
-    while at < end:
+    while at < len(data):
         thread, interpreter, kind = head.unpack_from(data, at)
         at += head.size
         last = stacks.setdefault((thread, interpreter), [])
         if kind == _REPEAT:
-            count, at = _number(data, at, end)
-            if count > (end - at) // 2:
+            count, at = read_varint(view, at)
+            if count > (len(data) - at) // 2:
                 raise ValueError("it repeats a sample more often than it can")
             for _ in range(count):
-                _, at = _number(data, at, end)
+                _, at = read_varint(view, at)
                 at += 1  # the thread's state
             add(thread, last, count)
             continue
-        _, at = _number(data, at, end)
+        _, at = read_varint(view, at)
         at += 1
         kept = 0
         if kind in (_SUFFIX, _POP_PUSH):
-            kept, at = _number(data, at, end)
+            kept, at = read_varint(view, at)
             if kept > len(last) and kind == _SUFFIX:
                 raise ValueError("it keeps more frames than there were")
             kept = kept if kind == _SUFFIX else max(0, len(last) - kept)
         elif kind != _FULL:
             raise ValueError(f"it has a record of kind {kind}")
-        new, at = _number(data, at, end)
+        new, at = read_varint(view, at)
         if kept + new > _DEEPEST:
             raise ValueError("it has a stack that is too deep")
-        pushed = []
-        for _ in range(new):
-            frame, at = _number(data, at, end)
-            pushed.append(frame)
+        pushed, at = _numbers(view, at, new)
         stack = stacks[thread, interpreter] = pushed + (last[len(last) - kept :] if kept else [])
         add(thread, stack, 1)
 
 
-def _number(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a LEB128 number and where it ends."""
-    value = shift = 0
-    while at < end and shift < 64:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-    raise ValueError("a number in it has no end")
+def _numbers(data: memoryview, at: int, count: int) -> tuple[list[int], int]:
+    """Return some numbers and where they end."""
+    found = []
+    for _ in range(count):
+        number, at = read_varint(data, at)
+        found.append(number)
+    return found, at
 
 
 def _decompressed(path: object, data: bytes) -> bytes:
