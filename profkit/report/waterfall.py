@@ -112,9 +112,13 @@ def _drawn(row: WaterfallRow, y: float) -> str:
 
 def _fitting(names: tuple[str, ...], width: int) -> str:
     """Return as many of the names as fit, at least the first one, shortened."""
-    while len(names) > 1 and cell_width(", ".join(names)) > width:
-        names = names[:-1]
-    return shorten_middle(", ".join(names), width)
+    between = ", "
+    used = -len(between)
+    for count, name in enumerate(names):
+        used += len(between) + cell_width(name)
+        if used > width and count:
+            return between.join(names[:count])
+    return shorten_middle(between.join(names), width)
 
 
 def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
