@@ -112,13 +112,13 @@ def _drawn(row: WaterfallRow, y: float) -> str:
 
 def _fitting(names: tuple[str, ...], width: int) -> str:
     """Return as many of the names as fit, at least the first one, shortened."""
-    between = ", "
-    used = -len(between)
-    for count, name in enumerate(names):
-        used += len(between) + cell_width(name)
-        if used > width and count:
-            return between.join(names[:count])
-    return shorten_middle(between.join(names), width)
+    count, used = 1, sum(map(cell_width, names[:1]))
+    for name in names[1:]:
+        used += len(", ") + cell_width(name)
+        if used > width:
+            break
+        count += 1
+    return shorten_middle(", ".join(names[:count]), width)
 
 
 def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:

@@ -14,7 +14,7 @@ from profkit.verdict.rules import (
     no_change,
     slower_machine,
     start_up,
-    thread_pools,
+    thread_settings,
     undecided,
     workload_change,
 )
@@ -32,7 +32,7 @@ RULES: tuple[Rule, ...] = (
     start_up.WORKER_IMPORTS,
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
-    thread_pools.NARROWER,
+    thread_settings.NARROWER,
     workload_change.LONGER_LOOPS,
     workload_change.MORE_RANGES,
     data_starvation.LOADING,
