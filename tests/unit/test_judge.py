@@ -665,3 +665,15 @@ def test_a_pool_with_fewer_threads_leaves_cpus_idle() -> None:
         pool_of(1), processes=(replace(pool_of(1).processes[0], pools=pool_of(2).processes[0].pools),)
     )
     assert judged(pool_of(2), longer).verdict.cause != "thread-settings"
+
+
+def test_fewer_workers_leave_cpus_idle() -> None:
+    def pool(size: int) -> Run:
+        jobs = [[Fn("job", 120 // size, 4.0 / size)]] * size
+        return program([Fn("main", 1, 0.1), Fn(ACQUIRE, 1, 0.0, 0.0, 4.0 / size, {"main": 1})], workers=jobs)
+
+    two, one = pool(2), pool(1)
+    found = judged(two, one)
+    assert (found.verdict.cause, found.verdict.rule) == ("thread-settings", "fewer-workers")
+    assert "1 process at work instead of 2" in comparison_block(found).summary
+    assert {a.kind for a in found.verdict.advice} >= {"more-workers"}

@@ -134,6 +134,10 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         (),
         "use fewer Python threads, or a free-threaded build; for shorter turns, use sys.setswitchinterval",
     ),
+    "more-workers": lambda a: (
+        (),
+        f"start as many workers as the baseline had: {a.numbers['before']} processes at work, not {a.numbers['now']}",
+    ),
     "more-loaders": lambda a: ((), "use more loader workers, or load faster: CPUs were free"),
 }
 #: Filters for the output of commands that a person reads.

@@ -55,6 +55,7 @@ _OF_RULE = {
     "starved": _STARVED,
     "starved-repeats": _STARVED,
     "gpu-waits": "It waits longer for the GPU",
+    "fewer-workers": "Too few workers",
 }
 
 
@@ -382,14 +383,24 @@ def _more_work(p: _Parts, found: str, so: str) -> str:
     )
 
 
-def _narrower_pools(p: _Parts) -> str:
-    threads, fewer = p.number("pools.threads") or 0.0, p.number("cpus.factor") or 1.0
-    bound = f" It may use {units.factor(fewer)} as many CPUs." if fewer < 1 else ""
+def _fewer(p: _Parts, found: str) -> str:
+    cpus = p.number("cpus.factor") or 1.0
+    bound = f" It may use {units.factor(cpus)} as many CPUs." if cpus < 1 else ""
     return (
-        f"The pools of libraries have {units.counted(round(threads), 'thread')} instead of "
-        f"{p.count('pools.threads-before')}: the candidate keeps {p.factor('cores.factor')} as many CPUs busy, and "
-        f"needs no more CPU time.{bound}"
+        f"{found}: it keeps {p.factor('cores.factor')} as many CPUs busy, and needs no more CPU time.{bound}"
     )
+
+
+def _narrower_pools(p: _Parts) -> str:
+    threads = units.counted(round(p.number("pools.threads") or 0.0), "thread")
+    return _fewer(
+        p, f"The candidate's pools of libraries have {threads} instead of {p.count('pools.threads-before')}"
+    )
+
+
+def _fewer_workers(p: _Parts) -> str:
+    workers = units.counted(round(p.number("workers") or 0.0), "process", "processes")
+    return _fewer(p, f"The candidate has {workers} at work instead of {p.count('workers-before')}")
 
 
 def _on_gpu(p: _Parts) -> str:
@@ -424,6 +435,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "call-counts": _work,
     "other-function": _other_function,
     "narrower-pools": _narrower_pools,
+    "fewer-workers": _fewer_workers,
     "longer-loops": lambda p: (
         f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
         f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."

@@ -296,6 +296,11 @@ def _lscpu(case: Case, lost: float) -> Found:
         yield Advice("lscpu", ("lscpu",))
 
 
+def _more_workers(case: Case, lost: float) -> Found:
+    numbers = {"before": round(case.number("workers-before")), "now": round(case.number("workers"))}
+    yield Advice("more-workers", cures="speed", numbers=numbers)
+
+
 def _release_gil(case: Judged, lost: float) -> Found:
     held = [part for bucket in case.account.buckets for part in bucket.parts if part.kind == "holder"]
     if held:
@@ -324,5 +329,6 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "gpu-alone": lambda case, lost: (Advice("capture-idle", case.now.command, cures="gpu"),),
     "gpu-processes": lambda case, lost: (Advice("gpu-processes", ("nvidia-smi",)),),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
+    "more-workers": _more_workers,
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }

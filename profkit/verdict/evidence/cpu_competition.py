@@ -142,6 +142,10 @@ def _pool_widths(case: Case) -> Found:
     )
 
 
+def _workers_at_once(case: Case) -> Found:
+    yield Evidence("workers", "count", case.read("workers-before"), case.read("workers"))
+
+
 def _cores_used(case: Case) -> Found:
     a, b = case.before, case.now
     yield Evidence(
@@ -272,6 +276,7 @@ CPU_COMPETITION: Producers = {
     "demand": _demand,
     "asked": _asked,
     "pool-widths": _pool_widths,
+    "workers-at-once": _workers_at_once,
     "cores-used": _cores_used,
     "cpu-time": _cpu_time,
     "others": _others,

@@ -1,13 +1,24 @@
-"""How many threads the libraries' pools have, and how many CPUs they kept busy."""
+"""How many threads the libraries' pools have, how many processes work, and how many CPUs they kept busy."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.known_values import factor
 from profkit.verdict.rule import Reading
 
+
+def _at_once(side: SideFacts) -> float:
+    return float(sum(host.working for host in side.inventory.hosts))
+
+
 POOL_WIDTHS: Mapping[str, Reading] = {
+    "workers": Reading("count", "processes that work at once", lambda c: _at_once(c.now)),
+    "workers-before": Reading("count", "workers of the baseline", lambda c: _at_once(c.before)),
+    "workers.factor": Reading(
+        "factor", "workers over the baseline's", lambda c: factor(_at_once(c.before), _at_once(c.now))
+    ),
     "pools.threads": Reading(
         "count", "threads of the largest pool of every working process", lambda c: c.now.pool_threads
     ),

@@ -159,6 +159,7 @@ MORE_PER_CALL = Rule(
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
         "narrower-pools",
+        "fewer-workers",
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
@@ -189,7 +190,7 @@ SOME_MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("longer-loops", "slower-cpu", "narrower-pools"),
+        *("longer-loops", "slower-cpu", "narrower-pools", "fewer-workers"),
     ),
     conditions=(
         no("machines.differ"),
@@ -223,7 +224,7 @@ MORE_TO_DO = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "narrower-pools"),
+        *("more-ranges", "narrower-pools", "fewer-workers"),
     ),
     # A function that samples of the baseline missed may have changed.
     conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),
