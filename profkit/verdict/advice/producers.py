@@ -297,7 +297,7 @@ def _lscpu(case: Case, lost: float) -> Found:
 
 
 def _more_workers(case: Case, lost: float) -> Found:
-    numbers = {"before": round(case.number("workers-before")), "now": round(case.number("workers"))}
+    numbers = {"before": round(case.number("workers-before")), "after": round(case.number("workers"))}
     yield Advice("more-workers", cures="speed", numbers=numbers)
 
 
