@@ -35,6 +35,8 @@ class Condition:
         Of the store that the program fetches from.
     threads, workers
         Multiples of the CPUs, where they differ from the program's own.
+    one
+        ``threads`` or ``workers``: one of them, where the program has one a CPU.
     isa, changed, locked
         Another instruction set, another source, another program that holds the database's lock.
     cost
@@ -51,6 +53,7 @@ class Condition:
     latency_s: float = 0.0005
     threads: int = 0
     workers: int = 0
+    one: str = ""
     work: float = 1.0
     size: float = 1.0
     isa: bool = False
@@ -70,6 +73,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "bursty": Condition("contention", hogs=1, hog_duty=0.25, cost=1.3),
     "threads": Condition("contention", threads=TOO_MANY_PER_CPU, cost=2.0),
     "workers": Condition("contention", workers=TOO_MANY_PER_CPU, cost=1.5),
+    "one-thread": Condition("thread-settings", one="threads", cost=1.5),
+    "one-worker": Condition("thread-settings", one="workers", cost=1.7),
     "quota": Condition("cpu-quota", quota=0.4, cost=2.4),
     "stopped": Condition("blocked", stopped=0.5, cost=1.9),
     "isa": Condition("slower-machine", isa=True, cost=1.4),
@@ -165,15 +170,30 @@ PROGRAMS: Mapping[str, Program] = {
         single=True,
     ),
     "augment_pool": Program(
-        110, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "workers", "changed", "work2")
+        110,
+        ("beside-changed", "beside-work2", "hogs-1x", "bursty", "workers", "one-worker", "changed", "work2"),
     ),
     "train_loader": Program(12, ("hogs-1x", "threads", "slow-store", "changed"), store=True),
-    "infer_omp": Program(40, ("threads", "isa", "size", "changed"), isa=TORCH),
+    "infer_omp": Program(40, ("threads", "one-thread", "isa", "size", "changed"), isa=TORCH),
     "vision_cv": Program(
-        80, ("beside-changed", "beside-size", "hogs-1x", "bursty", "threads", "changed", "size", "pinned")
+        80,
+        (
+            "beside-changed",
+            "beside-size",
+            "hogs-1x",
+            "bursty",
+            "threads",
+            "one-thread",
+            "changed",
+            "size",
+            "pinned",
+        ),
     ),
     "fit_models": Program(
-        5, ("hogs-half", "threads", "work2", "size"), thread_variable="OMP_NUM_THREADS", environment=PATIENT
+        5,
+        ("hogs-half", "threads", "one-thread", "work2", "size"),
+        thread_variable="OMP_NUM_THREADS",
+        environment=PATIENT,
     ),
     "spectra": Program(18, ("hogs-1x", "quota", "isa", "changed", "stopped"), isa=NUMPY),
     "thumbnails": Program(12, ("hogs-1x", "pinned", "pinned-hog", "changed")),
@@ -188,26 +208,34 @@ PROGRAMS: Mapping[str, Program] = {
         10, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "isa", "changed", "work2"), isa=OPENBLAS
     ),
     "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True),
-    "archive_pool": Program(30, ("beside-size", "hogs-1x", "workers", "changed", "size", "stopped")),
+    "archive_pool": Program(
+        30, ("beside-size", "hogs-1x", "workers", "one-worker", "changed", "size", "stopped")
+    ),
     # They poll: calls of the functions that wait follow the time that is waited.
-    "poll_pool": Program(45, ("hogs-1x", "workers", "changed", "work2"), polls=True),
+    "poll_pool": Program(45, ("hogs-1x", "workers", "one-worker", "changed", "work2"), polls=True),
     "poll_fetch": Program(
         1800, ("hogs-1x", "slow-server", "changed", "work2"), single=True, store=True, polls=True
     ),
     "poll_queue": Program(700, ("hogs-1x", "bursty", "slow-store", "changed"), store=True, polls=True),
     "train_conv": Program(
-        15, ("beside-changed", "beside-size", "hogs-1x", "threads", "isa", "changed", "size"), isa=TORCH
+        15,
+        ("beside-changed", "beside-size", "hogs-1x", "threads", "one-thread", "isa", "changed", "size"),
+        isa=TORCH,
     ),
     # Longer ones, of packages that no rule had seen: judged once before any rule was touched, see docs/verdict.md.
-    "boost_trees": Program(14, ("hogs-1x", "threads", "changed", "work2", "size")),
-    "count_cells": Program(240, ("hogs-1x", "workers", "changed", "pinned", "size")),
-    "evolve_routes": Program(330, ("bursty", "workers", "changed", "work2", "quota")),
+    "boost_trees": Program(14, ("hogs-1x", "threads", "one-thread", "changed", "work2", "size")),
+    "count_cells": Program(240, ("hogs-1x", "workers", "one-worker", "changed", "pinned", "size")),
+    "evolve_routes": Program(330, ("bursty", "workers", "one-worker", "changed", "work2", "quota")),
     "cross_validate": Program(
-        60, ("hogs-1x", "threads", "workers", "changed", "size"), thread_variable="OPENBLAS_NUM_THREADS"
+        60,
+        ("hogs-1x", "threads", "workers", "one-worker", "changed", "size"),
+        thread_variable="OPENBLAS_NUM_THREADS",
     ),
     "orbits": Program(300, ("hogs-2x", "quota", "stopped", "changed", "work2"), single=True),
     "join_frames": Program(
-        35, ("hogs-1x", "threads", "changed", "size", "pinned"), thread_variable="POLARS_MAX_THREADS"
+        35,
+        ("hogs-1x", "threads", "one-thread", "changed", "size", "pinned"),
+        thread_variable="POLARS_MAX_THREADS",
     ),
     "climate_blocks": Program(16, ("hogs-1x", "workers", "changed", "work2", "stopped")),
     "train_words": Program(60, ("hogs-1x", "threads", "slow-store", "changed", "workers"), store=True),

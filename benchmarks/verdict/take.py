@@ -166,9 +166,11 @@ def _stage(directory: Path, cell: Cell, program: Program, condition: Condition, 
     settings = {
         "work": int(program.work * condition.work),
         "size": condition.size,
-        "threads": cpus * (condition.threads or 1),
+        "threads": 1 if condition.one == "threads" else cpus * (condition.threads or 1),
         # The parent of two loader workers has work of its own.
-        "workers": cpus * condition.workers or (1 if program.store else cpus),
+        "workers": 1
+        if condition.one == "workers"
+        else cpus * condition.workers or (1 if program.store else cpus),
         "port": port,
     }
     if program.store and not condition.threads:
@@ -187,6 +189,8 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
     environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
     if condition.threads and program.thread_variable:
         environment[program.thread_variable] = str(len(os.sched_getaffinity(0)) * condition.threads)
+    if condition.one == "threads" and program.thread_variable:
+        environment[program.thread_variable] = "1"
     return environment | (dict(program.isa) if condition.isa else {})
 
 

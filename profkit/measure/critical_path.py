@@ -70,7 +70,7 @@ def compose(
     part = _part(ended, active)
     spun = part - _native_part(reading, part, ended - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
-    helping = _helpers(reading, off, part, ranks, spun * reading.native_run_s)
+    helping = _helpers(reading, off, part, ranks, waits & ~reads, spun * reading.native_run_s)
     imports = np.zeros(len(helping))
     if reading.helpers_imports is not None:
         imports = np.minimum(part * reading.helpers_imports, helping)
@@ -220,14 +220,28 @@ def _at_most(values: Floats, whole: float) -> Floats:
     return values * (whole / total) if total > whole else values
 
 
-def _helpers(reading: PathReading, off: Floats, part: float, ranks: Bools, spun_s: float) -> Floats:
+def _helpers(
+    reading: PathReading, off: Floats, part: float, ranks: Bools, waits: Bools, spun_s: float
+) -> Floats:
     """Return CPU time of helpers on the path, by function.
 
-    Their CPU time outside known functions (a library's threads) goes to the functions that waited for it.
+    CPU time of native threads (BLAS, OpenMP) of the path's process goes to the functions that waited for them.
+    Other CPU time outside known functions goes to the helpers' known ones, since samples miss some of it.
     """
     known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     rest = max(0.0, reading.helpers_run_s - float(known.sum()))
-    return part * known + spread(max(0.0, part * rest - spun_s), off)
+    native = min(rest, reading.native_run_s)
+    work = np.where(waits, 0.0, known)
+    for_native, for_others = np.where(waits, 0.0, off), work
+    if not for_native.any():
+        for_native = off
+    if not for_others.any():
+        for_others = off
+    return (
+        part * known
+        + spread(max(0.0, part * native - spun_s), for_native)
+        + spread(part * (rest - native), for_others)
+    )
 
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:
