@@ -56,6 +56,11 @@ def compose(
     busy = busy - collected
     own_run = float(busy.sum())
     waiting = float(off.sum())
+    # Who polls waits as well. Reading a file also computes (decoding, copying).
+    polls = waits & ~reads
+    polled = np.where(polls, busy, 0.0)
+    busy = busy - polled
+    open_s = waiting + float(polled.sum())
     # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did
     # not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
@@ -64,29 +69,27 @@ def compose(
     stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
     stood_by[_FOR_OTHERS] = 0.0
     active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
-    ended = waiting - _ended_by_no_helper(reading, waits, off)
+    ended = open_s - _ended_by_no_helper(reading, waits, off)
     if reading.own_waits is None:
         ended = min(ended, max(0.0, active - min(beside, reading.helpers_number) * own_run))
     part = _part(ended, active)
     spun = part - _native_part(reading, part, ended - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
-    helping = _helpers(reading, off, part, ranks, waits & ~reads, spun * reading.native_run_s)
+    helping = _helpers(reading, off, part, ranks, polls, spun * reading.native_run_s)
     imports = np.zeros(len(helping))
     if reading.helpers_imports is not None:
         imports = np.minimum(part * reading.helpers_imports, helping)
     run = busy + helping - imports
-    left = spread(waiting - covered, off)
+    left = spread(open_s - covered, off + polled)
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
     delivering = spread(loading, left)
-    kept = (waiting - covered - loading) / waiting if waiting > 0 else 0.0
+    kept = (open_s - covered - loading) / open_s if open_s > 0 else 0.0
     off_by = kept * off_by + part * stood_by
     gil += off_by[pause_seconds.GIL]
     off_by[pause_seconds.GIL] = 0.0
-    left = left - delivering + part * (stood - stood_by[pause_seconds.GIL])
-    # Reading a file also computes (decoding, copying), so only polling is not work.
-    polls = waits & ~reads
-    polling = np.where(polls, run, 0.0)
+    left = left - delivering - kept * polled + part * (stood - stood_by[pause_seconds.GIL])
+    polling = kept * polled + np.where(polls, run, 0.0)
     run = np.where(polls, 0.0, run)
     helpers_queue = part * reading.helpers_queue_s - spun * reading.native_queue_s
     # All time in functions; the rest of the wall is `startup_s`.
