@@ -68,28 +68,34 @@ def compose(
     # A helper that waits for another helper is covered by that helper's time.
     stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
     stood_by[_FOR_OTHERS] = 0.0
-    active = reading.helpers_run_s + reading.helpers_queue_s + float(stood.sum())
+    helpers = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
+    worked_s = reading.helpers_run_s - float(helpers[polls].sum())
+    helpers = np.where(polls, 0.0, helpers)
+    active = worked_s + reading.helpers_queue_s + float(stood.sum())
     ended = open_s - _ended_by_no_helper(reading, waits, off)
     if reading.own_waits is None:
         ended = min(ended, max(0.0, active - min(beside, reading.helpers_number) * own_run))
     part = _part(ended, active)
     spun = part - _native_part(reading, part, ended - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
     covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
-    helping = _helpers(reading, off, part, ranks, polls, spun * reading.native_run_s)
+    helping = _helpers(
+        helpers, worked_s, reading.native_run_s, np.where(polls, 0.0, off), off + polled, part, spun
+    )
     imports = np.zeros(len(helping))
     if reading.helpers_imports is not None:
         imports = np.minimum(part * reading.helpers_imports, helping)
     run = busy + helping - imports
-    left = spread(open_s - covered, off + polled)
+    uncovered = 1.0 - covered / open_s if open_s > 0 else 1.0
+    left = uncovered * off
     remaining = float(left.sum())
     loading = min(remaining, max(0.0, reading.delivery_s - covered))
     delivering = spread(loading, left)
-    kept = (open_s - covered - loading) / open_s if open_s > 0 else 0.0
+    kept = (remaining - loading) / waiting if waiting > 0 else 0.0
     off_by = kept * off_by + part * stood_by
     gil += off_by[pause_seconds.GIL]
     off_by[pause_seconds.GIL] = 0.0
-    left = left - delivering - kept * polled + part * (stood - stood_by[pause_seconds.GIL])
-    polling = kept * polled + np.where(polls, run, 0.0)
+    left = left - delivering + part * (stood - stood_by[pause_seconds.GIL])
+    polling = uncovered * polled + np.where(polls, run, 0.0)
     run = np.where(polls, 0.0, run)
     helpers_queue = part * reading.helpers_queue_s - spun * reading.native_queue_s
     # All time in functions; the rest of the wall is `startup_s`.
@@ -224,26 +230,27 @@ def _at_most(values: Floats, whole: float) -> Floats:
 
 
 def _helpers(
-    reading: PathReading, off: Floats, part: float, ranks: Bools, waits: Bools, spun_s: float
+    known: Floats,
+    worked_s: float,
+    native_s: float,
+    working: Floats,
+    waiting: Floats,
+    part: float,
+    spun: float,
 ) -> Floats:
-    """Return CPU time of helpers on the path, by function.
+    """Return CPU time of helpers on the path, by function, of which `known` is by function.
 
-    CPU time of native threads (BLAS, OpenMP) of the path's process goes to the functions that waited for them.
-    Other CPU time outside known functions goes to the helpers' known ones, since samples miss some of it.
+    That of native threads (BLAS, OpenMP) of the path's process goes to the functions that waited for them, to
+    `working` rather than to all of `waiting`. Other CPU time outside known functions goes to the known ones,
+    since samples miss some of it.
     """
-    known = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
-    rest = max(0.0, reading.helpers_run_s - float(known.sum()))
-    native = min(rest, reading.native_run_s)
-    work = np.where(waits, 0.0, known)
-    for_native, for_others = np.where(waits, 0.0, off), work
-    if not for_native.any():
-        for_native = off
-    if not for_others.any():
-        for_others = off
+    rest = max(0.0, worked_s - float(known.sum()))
+    native = min(rest, native_s)
+    waited = next((times for times in (working, known) if times.any()), waiting)
     return (
         part * known
-        + spread(max(0.0, part * native - spun_s), for_native)
-        + spread(part * (rest - native), for_others)
+        + spread(max(0.0, part * native - spun * native_s), waited)
+        + spread(part * (rest - native), known if known.any() else waiting)
     )
 
 

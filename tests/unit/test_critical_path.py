@@ -140,6 +140,17 @@ def test_who_runs_beside_the_path_does_not_run_while_it_waits() -> None:
     assert least_beside(two) == 0.0
 
 
+def test_who_polls_waits_for_who_works() -> None:
+    """The main thread polls for 4 s, in which a worker computes for 3 s and polls for work for 1 s."""
+    of = reading(row(MAIN=1.0, POLL=4.0), helpers=row(JOB=3.0, LOCK=1.0))
+    found = composed(of)
+    assert seconds(found.run) == {MAIN: 1.0, JOB: 3.0}
+    assert seconds(found.waits) == {POLL: 1.0}
+    # Samples miss some of a worker's time: it goes to what the worker is known to do.
+    missed = composed(replace(of, helpers_run_s=4.5))
+    assert seconds(missed.run) == {MAIN: 1.0, JOB: 3.5}
+
+
 def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:
     of = reading(
         row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=1.0), helpers_blocked=row(JOB=3.0, DOT=3.0)
