@@ -34,6 +34,8 @@ __all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge", "re
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
 #: Part of the lost time in one bucket from which the account names the cause: `inconclusive` then contradicts it.
 TOLD = 0.8
+#: Slow-down from which a loss should be attributed.
+NOTICED = 1.15
 #: Rows of the table that are written with the facts.
 FACT_ROWS = 12
 
@@ -52,6 +54,8 @@ class Judgement:
         As users see it; NaN where none is shown.
     rule, strength, stated, doubt, left
         Of the finding that became the verdict; empty and NaN where there was none or it has none.
+    rest
+        Part of a loss of `NOTICED` or more that the account does not attribute (polling); NaN without such a loss.
     told
         The bucket of the account that holds `TOLD` of the lost time, and more than its noise; empty without one.
     outcome
@@ -77,6 +81,7 @@ class Judgement:
     baseline: tuple[int, ...]
     candidate: tuple[int, ...]
     told: str = ""
+    rest: float = math.nan
     stated: float = math.nan
     doubt: float | None = None
     left: float = 1.0
@@ -95,7 +100,8 @@ def read_judgements(path: Path) -> Iterator[Judgement]:
     for line in path.read_text(encoding="utf-8").splitlines():
         record = {name: value for name, value in json.loads(line).items() if name in names}
         lists = {name: tuple(found) for name, found in record.items() if isinstance(found, list)}
-        unknown = {n: math.nan for n in ("confidence", "strength", "stated") if record[n] is None}
+        measured = ("confidence", "strength", "stated", "rest")
+        unknown = {n: math.nan for n in measured if record.get(n, math.nan) is None}
         yield Judgement(**{**record, **lists, **unknown})
 
 
@@ -171,6 +177,13 @@ def _told(case: Case) -> str:
     return names[0] if len(names) == 1 and names[0] not in ("rest", CAPTURE) else ""
 
 
+def _rest(case: Case) -> float:
+    account = case.account
+    if not account.candidate_s >= NOTICED * account.baseline_s or not account.program_s > 0:
+        return math.nan
+    return abs(account.seconds("rest")) / account.program_s
+
+
 def _judgement(pair: Pair, arm: str, case: Case, verdict: Verdict) -> Judgement:
     first = verdict.findings[0] if verdict.findings and verdict.cause != "inconclusive" else None
     return Judgement(
@@ -193,6 +206,7 @@ def _judgement(pair: Pair, arm: str, case: Case, verdict: Verdict) -> Judgement:
         baseline=tuple(s.repeat for s in pair.baseline),
         candidate=tuple(s.repeat for s in pair.candidate),
         told="" if pair.form == "another" else _told(case),
+        rest=math.nan if pair.form == "another" else _rest(case),
         stated=first.stated if first else math.nan,
         doubt=first.doubt if first else None,
         left=first.left if first else 1.0,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from statistics import median
 
 from benchmarks.verdict.calibrate import held_out
 from benchmarks.verdict.judge import Judgement
@@ -52,6 +54,10 @@ def report(
             for title, part in parts.items()
         )
         + ".",
+        "",
+        "Not attributed of a loss of 1.15 times or more: "
+        + ", ".join(f"{title} {_unattributed(part)}" for title, part in parts.items())
+        + ".",
     ]
     for title, part in parts.items():
         without = [pair for pair in left_out if (pair.runs > 1) == (part[0].runs > 1)]
@@ -88,6 +94,11 @@ def confidences(judged: Sequence[Judgement]) -> str:
             rows.append([title, f"`{rule}`", f"{doubt:.2f}", str(right.of), _part(right)])
     lines += _table(["", "rule", "stated", "verdicts", "right"], rows)
     return "\n".join(lines) + "\n"
+
+
+def _unattributed(part: Sequence[Judgement]) -> str:
+    known = [j.rest for j in part if not math.isnan(j.rest)]
+    return f"{median(known):.3f} in the median, {max(known):.2f} at most" if known else "–"
 
 
 def _conditions(judged: Sequence[Judgement], left_out: Sequence[LeftOut]) -> list[str]:
