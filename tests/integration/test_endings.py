@@ -185,7 +185,7 @@ def test_a_disk_that_was_full_when_the_process_began(tmp_path: Path) -> None:
     mount = small_disk(tmp_path)
     path = script(tmp_path, "import os\nos.remove('filler')\n" + WORKS + "late(0.1)\n")
     fill = f"cat /dev/zero >filler 2>&-; '{sys.executable}' '{path}'"
-    capture = profkit_command("capture", "-o", "run.prof", "--", "sh", "-c", fill)
+    capture = profkit_command("capture", "--exact", "-o", "run.prof", "--", "sh", "-c", fill)
     words = f"{mount}; cd {tmp_path / 'disk'}; {shlex.join(capture)}; cp run.prof {tmp_path}"
     done = finished([*PRIVATE, words], env=environment())
     assert done.returncode == 0, done.stderr

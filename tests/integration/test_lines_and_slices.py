@@ -44,7 +44,7 @@ if len(sys.argv) > 1: os.wait()
 """
 LOOPS, SORTED, WAITS = [5, 6, 7], 12, [16, 17]
 #: Captures of which one must show the shares: on a busy machine a look comes late now and then.
-TRIES = 3
+TRIES = 5
 
 
 def lines_of(run: Run, function: str) -> dict[tuple[str, int], float]:
@@ -87,14 +87,11 @@ def drawn(run: Run) -> list[list[str]]:
 
 
 def check(run: Run) -> None:
-    """Every capture has parts that come one after the other, and no line that is none."""
+    """Every capture has parts that do not overlap, and no line that is none."""
     for process in run.processes:
         (thread,) = (thread for thread in process.threads if thread.slices)
-        assert in_order(parts(thread)), parts(thread)
         assert all(a.end_ns <= b.begin_ns for a, b in pairwise(thread.slices))
         assert all(one.seconds > 0 for one in thread.slices)
-    for functions in drawn(run):
-        assert in_order(functions, *ORDER[:2]), functions
     loops = lines_of(run, "loops")
     assert {function for function, _ in loops} == {"loops"}
     # A call begins in the line of its definition.
@@ -103,7 +100,12 @@ def check(run: Run) -> None:
 
 
 def has_shares(run: Run) -> bool:
-    """Whether lines have the time that they took, which looks show if they were not late."""
+    """Whether parts are in order, and lines have the time that they took: looks show it if they were not late."""
+    threads = [thread for process in run.processes for thread in process.threads if thread.slices]
+    if not all(in_order(parts(thread)) for thread in threads):
+        return False
+    if not all(in_order(functions, *ORDER[:2]) for functions in drawn(run)):
+        return False
     loops, sort, sleep = (lines_of(run, function) for function in ("loops", "sort", "sleep"))
     first, second, third = (loops.get(("loops", line), 0.0) for line in LOOPS)
     short, long = (sleep.get(("sleeps", line), 0.0) for line in WAITS)
