@@ -654,17 +654,22 @@ def pool_of(threads: int, cpus: int = 2, variable: str = "") -> Run:
 def test_a_pool_with_fewer_threads_leaves_cpus_idle() -> None:
     found = judged(pool_of(2), pool_of(1, variable="1"))
     verdict = found.verdict
-    assert (verdict.cause, verdict.rule) == ("thread-settings", "narrower-pools")
-    assert "1 thread instead of 2" in comparison_block(found).summary
+    assert (verdict.cause, verdict.rule) == ("thread-settings", "fewer-threads")
+    assert "1 thread at work instead of 2" in comparison_block(found).summary
     assert [e.reading for e in verdict.evidence if e.signal == "pools.threads"] == ["pool"]
     (back,) = (a for a in verdict.advice if a.kind == "same-settings")
     assert back.argv[:3] == ("env", "-u", "OMP_NUM_THREADS")
     assert "It may use 0.50× as many CPUs" in comparison_block(judged(pool_of(2), pool_of(1, cpus=1))).summary
-    # The same pool and half of the CPUs busy: the work itself takes longer.
-    longer = replace(
-        pool_of(1), processes=(replace(pool_of(1).processes[0], pools=pool_of(2).processes[0].pools),)
+    assert judged(pool_of(1), pool_of(2)).verdict.cause == "faster"
+    # As many threads as before, which all take twice as long: not their number.
+    both = pool_of(2).processes[0]
+    threads = tuple(
+        replace(t, run_s=2 * (t.run_s or 0.0), profile=scaled(1.0) if t.tid == 100 else t.profile)
+        for t in both.threads
     )
-    assert judged(pool_of(2), longer).verdict.cause != "thread-settings"
+    slow = replace(both, threads=threads, cpu_s=2 * BUSY, wall_s=BUSY)
+    twice = replace(run(scaled(1.0), busy=2 * BUSY), processes=(slow,))
+    assert judged(pool_of(2), twice).verdict.cause != "thread-settings"
 
 
 def test_fewer_workers_leave_cpus_idle() -> None:

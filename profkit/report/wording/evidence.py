@@ -55,6 +55,7 @@ SIGNALS: Mapping[str, str] = {
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
     "workers": "processes at work",
+    "threads.working": "threads at work",
     "pools.threads": "threads of the libraries' pools",
     "cores.used": "CPUs that the program kept busy",
     "cpu.time": "CPU time of the whole program",

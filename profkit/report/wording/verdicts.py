@@ -391,11 +391,9 @@ def _fewer(p: _Parts, found: str) -> str:
     )
 
 
-def _narrower_pools(p: _Parts) -> str:
-    threads = units.counted(round(p.number("pools.threads") or 0.0), "thread")
-    return _fewer(
-        p, f"The candidate's pools of libraries have {threads} instead of {p.count('pools.threads-before')}"
-    )
+def _fewer_threads(p: _Parts) -> str:
+    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
+    return _fewer(p, f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}")
 
 
 def _fewer_workers(p: _Parts) -> str:
@@ -434,7 +432,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "call-counts": _work,
     "other-function": _other_function,
-    "narrower-pools": _narrower_pools,
+    "fewer-threads": _fewer_threads,
     "fewer-workers": _fewer_workers,
     "longer-loops": lambda p: (
         f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "

@@ -122,6 +122,8 @@ def _asked(case: Case) -> Found:
 def _pool_widths(case: Case) -> Found:
     """Return the threads of all pools, and what the candidate's one like the baseline's largest has."""
     a, b = case.before, case.now
+    if a.pool_threads == b.pool_threads:
+        return
     library = _largest_pool(a.inventory)[0]
     pools = [
         pool for process in b.inventory.processes for pool in process.pools or () if pool.library == library
@@ -144,6 +146,10 @@ def _pool_widths(case: Case) -> Found:
 
 def _workers_at_once(case: Case) -> Found:
     yield Evidence("workers", "count", case.read("workers-before"), case.read("workers"))
+
+
+def _threads_at_work(case: Case) -> Found:
+    yield Evidence("threads.working", "count", case.before.working_threads, case.now.working_threads)
 
 
 def _cores_used(case: Case) -> Found:
@@ -275,6 +281,7 @@ CPU_COMPETITION: Producers = {
     "main-wait-before": _main_wait_before,
     "demand": _demand,
     "asked": _asked,
+    "threads-at-work": _threads_at_work,
     "pool-widths": _pool_widths,
     "workers-at-once": _workers_at_once,
     "cores-used": _cores_used,

@@ -10,6 +10,7 @@ from profkit.compare.signals import Signals
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.account import Account
 from profkit.verdict.readings import (
+    at_work,
     code_and_calls,
     comparable_sides,
     cost_per_call,
@@ -19,7 +20,6 @@ from profkit.verdict.readings import (
     lost_time,
     off_the_cpu,
     on_the_gpu,
-    pool_widths,
 )
 from profkit.verdict.rule import Reading
 from profkit.verdict.types import Value
@@ -31,7 +31,7 @@ PARTS: tuple[Mapping[str, Reading], ...] = (
     comparable_sides.COMPARABLE_SIDES,
     lost_time.LOST_TIME,
     cpu_queueing.CPU_QUEUEING,
-    pool_widths.POOL_WIDTHS,
+    at_work.AT_WORK,
     off_the_cpu.OFF_THE_CPU,
     on_the_gpu.ON_THE_GPU,
     code_and_calls.CODE_AND_CALLS,

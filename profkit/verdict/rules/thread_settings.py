@@ -21,32 +21,16 @@ def _fewer(what: str) -> tuple[Condition, ...]:
 _UNLESS = ("changed-source", "throttling", "run-queue-wait", "call-counts")
 _EVIDENCE = ("cores-used", "cpu-time", "main-wait", "wall")
 
-NARROWER_POOLS = Rule(
-    id="narrower-pools",
+FEWER_WORKERS = Rule(
+    id="fewer-workers",
     cause="thread-settings",
     about=(
-        "the pools of libraries have fewer threads than in the baseline; the program needs no more CPU time, but "
-        "keeps fewer CPUs busy"
+        "fewer processes work at once than in the baseline; the program needs no more CPU time, but keeps fewer "
+        "CPUs busy"
     ),
     bucket="speed",
     requires=("pair.counters",),
     unless=_UNLESS,
-    conditions=_fewer("pools"),
-    alternatives=(NO_QUEUE,),
-    confidence=0.85,
-    strength="time.log-slowdown",
-    evidence=("pool-widths", *_EVIDENCE),
-    advice=("same-settings", "more-cpus"),
-    numbers=("pools.threads", "pools.threads-before", "cores.factor", "cpus.factor"),
-)
-
-FEWER_WORKERS = Rule(
-    id="fewer-workers",
-    cause="thread-settings",
-    about="the same of processes that work at once",
-    bucket="speed",
-    requires=("pair.counters",),
-    unless=(*_UNLESS, "narrower-pools"),
     conditions=_fewer("workers"),
     alternatives=(NO_QUEUE,),
     confidence=0.85,
@@ -54,4 +38,20 @@ FEWER_WORKERS = Rule(
     evidence=("workers-at-once", *_EVIDENCE),
     advice=("same-settings", "more-workers"),
     numbers=("workers", "workers-before", "cores.factor", "cpus.factor"),
+)
+
+FEWER_THREADS = Rule(
+    id="fewer-threads",
+    cause="thread-settings",
+    about="the same of threads that work, such as those of the pools of libraries",
+    bucket="speed",
+    requires=("pair.counters",),
+    unless=(*_UNLESS, "fewer-workers"),
+    conditions=_fewer("threads-at-work"),
+    alternatives=(NO_QUEUE,),
+    confidence=0.85,
+    strength="time.log-slowdown",
+    evidence=("threads-at-work", "pool-widths", *_EVIDENCE),
+    advice=("same-settings", "more-cpus"),
+    numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpus.factor"),
 )

@@ -158,7 +158,7 @@ MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        "narrower-pools",
+        "fewer-threads",
         "fewer-workers",
     ),
     conditions=(
@@ -190,7 +190,7 @@ SOME_MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("longer-loops", "slower-cpu", "narrower-pools", "fewer-workers"),
+        *("longer-loops", "slower-cpu", "fewer-workers", "fewer-threads"),
     ),
     conditions=(
         no("machines.differ"),
@@ -224,7 +224,7 @@ MORE_TO_DO = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "narrower-pools", "fewer-workers"),
+        *("more-ranges", "fewer-workers", "fewer-threads"),
     ),
     # A function that samples of the baseline missed may have changed.
     conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),

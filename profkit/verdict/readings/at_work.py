@@ -1,4 +1,4 @@
-"""How many threads the libraries' pools have, how many processes work, and how many CPUs they kept busy."""
+"""How many threads and processes work at once, and how many CPUs they kept busy."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ def _at_once(side: SideFacts) -> float:
     return float(sum(host.working for host in side.inventory.hosts))
 
 
-POOL_WIDTHS: Mapping[str, Reading] = {
+AT_WORK: Mapping[str, Reading] = {
     "workers": Reading("count", "processes that work at once", lambda c: _at_once(c.now)),
     "workers-before": Reading("count", "workers of the baseline", lambda c: _at_once(c.before)),
     "workers.factor": Reading(
         "factor", "workers over the baseline's", lambda c: factor(_at_once(c.before), _at_once(c.now))
     ),
-    "pools.threads": Reading(
-        "count", "threads of the largest pool of every working process", lambda c: c.now.pool_threads
+    "threads-at-work": Reading(
+        "count",
+        "threads that run or queue for a part of the wall that counts",
+        lambda c: c.now.working_threads,
     ),
-    "pools.threads-before": Reading(
-        "count", "pools.threads of the baseline", lambda c: c.before.pool_threads
+    "threads-at-work-before": Reading(
+        "count", "threads-at-work of the baseline", lambda c: c.before.working_threads
     ),
-    "pools.factor": Reading(
+    "threads-at-work.factor": Reading(
         "factor",
-        "pools.threads over the baseline's",
-        lambda c: factor(c.before.pool_threads, c.now.pool_threads),
+        "threads-at-work over the baseline's",
+        lambda c: factor(c.before.working_threads, c.now.working_threads),
     ),
     "cpus.factor": Reading(
         "factor",
