@@ -114,7 +114,7 @@ class Diff(Reported):
     @property
     def summary(self) -> str:
         """The verdict in one sentence."""
-        from profkit.report.wording.verdicts import summary_of
+        from profkit.report.wording.summaries import summary_of
 
         return summary_of(self.verdict)
 

@@ -151,7 +151,7 @@ class Run(Reported):
     @property
     def summary(self) -> str:
         """The verdict in one sentence, empty without one."""
-        from profkit.report.wording.verdicts import summary_of
+        from profkit.report.wording.summaries import summary_of
 
         return "" if self.verdict is None else summary_of(self.verdict, alone=True)
 

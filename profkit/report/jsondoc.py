@@ -32,7 +32,8 @@ from profkit.report.wording.accounts import bucket_title
 from profkit.report.wording.advice import advice_command, advice_text
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import moved_text
-from profkit.report.wording.verdicts import comparison_block, summary_of, verdict_block
+from profkit.report.wording.summaries import summary_of
+from profkit.report.wording.verdicts import comparison_block, verdict_block
 from profkit.verdict.account import Account
 from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
 

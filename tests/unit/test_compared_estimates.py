@@ -24,7 +24,8 @@ from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.model.definitions import Definition, name_digest
 from profkit.model.ranges import PUSHED
 from profkit.report.wording.accounts import waterfall
-from profkit.report.wording.verdicts import summary_of, verdict_block
+from profkit.report.wording.summaries import summary_of
+from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge

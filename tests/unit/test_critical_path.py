@@ -121,7 +121,7 @@ def test_who_was_stopped_while_it_computed_was_kept_by_no_helper() -> None:
     of = reading(row(MAIN=6.0, DOT=2.0), helpers_run=3.0)
     stopped = composed(unseen(of, 4.0, helpers_number=1))
     assert float(stopped.blocked.sum()) == pytest.approx(4.0)
-    # Threads of a library may be what a native function waits for, and who waits by design waits for somebody.
+    # A native function may have waited for threads of its library, a lock for another thread.
     assert float(composed(unseen(of, 4.0, native_run_s=3.0)).blocked.sum()) == pytest.approx(1.0)
     waiting = reading(row(MAIN=4.0, LOCK=4.0), helpers_run=3.0)
     assert float(composed(unseen(waiting, 4.0)).blocked.sum()) == pytest.approx(1.0)

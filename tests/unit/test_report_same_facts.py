@@ -25,7 +25,8 @@ from profkit.report.pictures import diff_figures
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name
-from profkit.report.wording.verdicts import summary_of, verdict_block
+from profkit.report.wording.summaries import summary_of
+from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff, Value
 from tests import report_builders as build

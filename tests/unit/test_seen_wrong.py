@@ -11,7 +11,7 @@ from profkit.measure.side_facts import side_facts
 from profkit.model import Host, Profile, Run, RunSet, Thread
 from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
-from profkit.report.wording.verdicts import summary_of
+from profkit.report.wording.summaries import summary_of
 from profkit.verdict.alone import judge_run
 from tests.builders import with_main
 from tests.programs import ACQUIRE, Fn, compare, diffed, plain, program, training

@@ -19,7 +19,8 @@ from profkit.report.wording.accounts import BUCKET_TITLES, waterfall
 from profkit.report.wording.advice import ADVICE, advice_text
 from profkit.report.wording.evidence import READINGS, SIGNALS, evidence_texts, value_text
 from profkit.report.wording.functions import moved_text
-from profkit.report.wording.verdicts import SUMMARIES, summary_of, verdict_block
+from profkit.report.wording.summaries import SUMMARIES, summary_of
+from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES

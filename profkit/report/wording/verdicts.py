@@ -1,21 +1,19 @@
-"""Verdicts in words: a headline, and one sentence with the deciding numbers."""
+"""Verdicts in words: a headline, what it is followed by, and the doubts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
-from profkit.report.wording.evidence import number_of
 from profkit.report.wording.functions import display_name
+from profkit.report.wording.summaries import by_instructions, summary_of
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Diff, Finding, Value, Verdict
+from profkit.verdict.types import Diff, Finding, Verdict
 
 _HEADLINES = {
     "no-change": ("No change beyond the noise", "good"),
@@ -59,28 +57,6 @@ _OF_RULE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a summary is made from; `alone`: it is of one run."""
-
-    kind: str | None
-    subject: str
-    numbers: Mapping[str, Value]
-    alone: bool
-
-    def number(self, name: str) -> float | None:
-        return number_of(self.numbers.get(name))
-
-    def share(self, name: str) -> str:
-        return units.share(self.number(name))
-
-    def factor(self, name: str) -> str:
-        return units.factor(self.number(name))
-
-    def count(self, name: str) -> str:
-        return units.count(self.number(name))
-
-
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     """Return the verdict as a headline, a sentence, and the cause that scripts match."""
     headline, tone = _HEADLINES[verdict.cause]
@@ -97,15 +73,9 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     )
 
 
-def _by_instructions(numbers: Mapping[str, Value]) -> bool:
-    """Whether variables chose other instructions, and the machine itself was as fast."""
-    part = number_of(numbers.get("machine.part"))
-    return bool(numbers.get("instructions.differ")) and (part is None or part < value("part.most"))
-
-
 def _in_particular(verdict: Verdict, headline: str) -> str:
     """Add the function with most of the loss, or what was mostly waited for, to a headline."""
-    if _by_instructions(verdict.numbers):
+    if by_instructions(verdict.numbers):
         return "Libraries use other instructions"
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
@@ -171,16 +141,6 @@ def _took(diff: Diff, before: float, after: float) -> str:
     return units.from_to(before, after)
 
 
-def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
-    """Return what a verdict or finding says, in a sentence or two."""
-    parts = _Parts(found.kind, found.subject, found.numbers, alone)
-    summary = SUMMARIES[found.rule]
-    said = summary if isinstance(summary, str) else summary(parts)
-    if found.rule != "capture-itself" and "account.capture" in found.numbers:
-        said += f" Capture overhead is {parts.share('account.capture')} of the wall-time change."
-    return said
-
-
 def finding_text(finding: Finding) -> str:
     """Return a finding beside the verdict: cause, confidence, share of the loss, sentence."""
     notes = []
@@ -190,384 +150,3 @@ def finding_text(finding: Finding) -> str:
         notes.append(f"explains {units.share(finding.severity)} of the lost time")
     brackets = f" ({', '.join(notes)})" if notes else ""
     return f"{finding.cause}{brackets}: {summary_of(finding)}"
-
-
-def _by_whom(p: _Parts) -> str:
-    if p.kind == "self-oversubscription":
-        others = p.numbers.get("contention.others") or p.numbers.get("contention.beside")
-        return f"by its own threads and processes{', and by other programs too' if others else ''}"
-    if p.kind == "external-load":
-        itself = p.numbers.get("contention.itself")
-        also = ", and by its own threads and processes too" if itself else ""
-        return f"by other programs on the machine{also}"
-    return "by something that the counters do not show"
-
-
-def _queue(p: _Parts) -> str:
-    who = p.numbers.get("contention.who")
-    side = "run" if p.alone else "candidate"
-    name, of = {
-        "main": ("its main thread", "main.wait"),
-        "rank": ("one rank", "rank.wait"),
-        "helpers": ("the workers and threads that its main thread waits for", "helpers.wait"),
-    }[str(who)]
-    against = "" if p.alone else _against(p, of)
-    tail = ", and the other ranks wait for it" if who == "rank" and not p.alone else ""
-    return (
-        f"The {side} was starved of CPU {_by_whom(p)}: {name} queued for a CPU for {p.share(of)} of the "
-        f"active time{against}{tail}."
-    )
-
-
-def _against(p: _Parts, of: str) -> str:
-    before = p.number(f"{of}-before") or 0.0
-    # A baseline with fewer workers may queue for as large a part of a shorter time: evidence has the seconds.
-    return f", against {units.share(before)} in the baseline" if before < (p.number(of) or 0.0) else ""
-
-
-def _code(p: _Parts) -> str:
-    n = p.numbers
-    name = display_name(p.subject) if p.subject else "A function"
-    if n.get("code.place"):
-        name += f" ({clean(str(n['code.place']))})"
-    what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
-    before, after = (clean(str(n.get(f"revision{side}") or "")) for side in ("-before", ""))
-    if before and after and before != after:
-        what += f" between {before} and {after}"
-    elif before and before == after:
-        what += f" on top of revision {before}"
-    return f"{what}; changed functions and callees make up {p.share('account.code')} of the lost time."
-
-
-def _work(p: _Parts) -> str:
-    often = "more often" if (p.number("calls.factor") or 1) > 1 else "less often"
-    origin = f" The changed calls start in {display_name(p.subject)}." if p.subject else ""
-    return (
-        f"The candidate does {p.factor('calls.factor')} the work: the functions where the time is spent are called "
-        f"{often}.{origin}"
-    )
-
-
-def _within(p: _Parts) -> str:
-    total = f"the total ({p.factor('time.slowdown')}) is within the drift of clean repeats"
-    if not p.numbers.get("pair.counters"):
-        return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
-    return f"No reordering beyond noise, {total}, and the {_main_queued(p)}."
-
-
-def _main_queued(p: _Parts) -> str:
-    before = p.share("main.wait-before")
-    return f"main thread queued for a CPU for {p.share('main.wait')} of its active time, against {before}"
-
-
-def _undecided(p: _Parts) -> str:
-    n = p.numbers
-    if n.get("waited.function"):
-        return (
-            f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
-            f"{display_name(str(n['waited.function']))}. A plain profile holds one thread: it does not show "
-            "what the program's other threads and processes did meanwhile."
-        )
-    if n.get("uncalled.function"):
-        return (
-            f"{display_name(str(n['uncalled.function']))} makes up {p.share('uncalled.part')} of the lost "
-            "time, with what it calls. The baseline defines it but never calls it: an option, the data or an "
-            "edit selects it."
-        )
-    if n.get("lumps.periodic"):
-        return (
-            f"{_stood_still(p)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
-            "short period."
-        )
-    if n.get("function.subject"):
-        return (
-            f"{display_name(str(n['function.subject']))} alone got slower per call "
-            f"({p.factor('function.apart')} the factor of all functions) and makes up "
-            f"{p.share('function.part')} of the added time. It is native: more threads than CPUs, more data "
-            "or another build of its library look alike in a plain profile."
-        )
-    if n.get("reordered"):
-        what = "The order of functions moved beyond noise"
-    elif n.get("shifted"):
-        what = "Time moved between functions beyond noise"
-    elif p.subject:
-        what = f"{display_name(p.subject)} moved beyond the noise"
-    elif n.get("lost"):
-        what = f"Every repeat takes longer (median {p.factor('factor')})"
-    elif n.get("drifted"):
-        what = f"Everything is slower by about the same factor ({p.factor('factor')})"
-    else:
-        what = "Little moved"
-    queued = "the candidate did not wait for CPUs"
-    if n.get("queued"):
-        who, of = ("threads and processes other than the main one", "helpers.wait")
-        if not n.get("helpers"):
-            who, of = "main thread", "main.wait"
-        queued = (
-            f"its {who} queued for a CPU for {p.share(of)} of the active time, against "
-            f"{p.share(f'{of}-before')}"
-        )
-    why = (
-        f"{queued}, and neither call counts nor sources explain it"
-        if n.get("counters")
-        else "without kernel counters, contention, another machine and a larger input look alike"
-    )
-    return f"{what}, but {why}."
-
-
-def _calls_unknown(p: _Parts) -> str:
-    known, low, high = (p.number(f"calls.{name}") for name in ("known", "low", "high"))
-    if not known or units.share(known) == units.share(0.0):
-        counts = "so no call counts are known well enough"
-    else:
-        counts = f"so call counts are known only for {units.share(known)} of the time"
-        if low is not None and high is not None:
-            counts += f" (functions are called between {units.factor(low)} and {units.factor(high)} as often)"
-    return (
-        f"Stacks were sampled, {counts}: more calls and a higher cost per call look alike. "
-        "`profkit capture --exact` on both sides would settle it."
-    )
-
-
-def _ended(p: _Parts) -> str:
-    said = []
-    for side in ("baseline", "candidate"):
-        status = int(p.number(f"{side}-exit") or 0)
-        signal = signal_number(status)
-        if signal is not None:
-            said.append(f"the {side} was killed by signal {signal}")
-        else:
-            said.append(
-                f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
-            )
-    text = " and ".join(said)
-    return f"{text[0].upper()}{text[1:]}: they may have done different work: their times cannot be compared."
-
-
-def _more_started(p: _Parts) -> str:
-    found = [
-        f"{units.count(after)} {what} instead of {units.count(before)}"
-        for what in ("processes", "threads")
-        for before, after in ((p.number(f"started.{what}-before"), p.number(f"started.{what}")),)
-        if before is not None and after is not None and after > before
-    ]
-    return (
-        f"The candidate starts {' and '.join(found)} and takes longer: {p.share('account.waits')} of the "
-        "lost time is in functions that wait for them. Try the baseline's number, or one per CPU. Plain "
-        "profiles do not show the number of CPUs."
-    )
-
-
-def _stood_still(p: _Parts) -> str:
-    return (
-        f"The candidate stalled repeatedly for about {units.seconds(p.number('lumps.median'))} each (in "
-        f"{units.count(p.number('lumps.count'))} short functions)"
-    )
-
-
-def _other_function(p: _Parts) -> str:
-    return (
-        f"{display_name(p.subject)} makes up {p.share('uncalled.part')} of the lost time, with what it "
-        "calls. The baseline defines it too but spends no time in it: an option, a setting or the data selects it."
-    )
-
-
-def _more_work(p: _Parts, found: str, so: str) -> str:
-    """Return that there is more work, and in which function if one has most of it."""
-    other = " The command lines differ." if p.numbers.get("command.differs") is True else ""
-    if not p.subject:
-        return f"{found}: {so}.{other}"
-    return (
-        f"{display_name(p.subject)} makes up {p.share('function.part')} of the added time, and its "
-        f"source did not change. {found}: {so}.{other}"
-    )
-
-
-def _fewer(p: _Parts, found: str) -> str:
-    cpus = p.number("cpus.factor") or 1.0
-    bound = f" It may use {units.factor(cpus)} as many CPUs." if cpus < 1 else ""
-    return (
-        f"{found}: it keeps {p.factor('cores.factor')} as many CPUs busy, and needs no more CPU time.{bound}"
-    )
-
-
-def _fewer_threads(p: _Parts) -> str:
-    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
-    return _fewer(p, f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}")
-
-
-def _fewer_workers(p: _Parts) -> str:
-    workers = units.counted(round(p.number("workers") or 0.0), "process", "processes")
-    return _fewer(p, f"The candidate has {workers} at work instead of {p.count('workers-before')}")
-
-
-def _on_gpu(p: _Parts) -> str:
-    return (
-        f"The candidate waited {units.seconds(p.number('gpu.waited'))} for the GPU, against "
-        f"{units.seconds(p.number('gpu.waited-before'))}: that makes up {p.share('account.gpu')} of the lost time."
-    )
-
-
-def _waited_for(p: _Parts) -> str:
-    what = WAITED_FOR.get(str(p.numbers.get("blocked.on")))
-    return f"most of it waiting for {what}" if what else ""
-
-
-_LOST_SLICES = (
-    "The candidate lost CPU in time slices, as under contention: equal calls slowed by very different "
-    "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
-    "process."
-)
-#: Sentences by rule, or functions that return them.
-SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
-    "identical": "Both sides are the same capture.",
-    "within-noise": _within,
-    "same-total": lambda p: (
-        "Time moved between functions, but none was lost: the candidate takes "
-        f"{p.factor('time.slowdown')} the baseline's time, and its {_main_queued(p)}."
-    ),
-    "nothing-beyond": lambda p: (
-        "No part of the time changed more than between repeats: the candidate takes "
-        f"{p.factor('time.slowdown')} the baseline's time, and its {_main_queued(p)}."
-    ),
-    "call-counts": _work,
-    "other-function": _other_function,
-    "fewer-threads": _fewer_threads,
-    "fewer-workers": _fewer_workers,
-    "longer-loops": lambda p: (
-        f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
-        f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."
-    ),
-    "more-ranges": lambda p: (
-        f"The candidate has more to do: its NVTX ranges, such as “{clean(p.subject)}”, ran "
-        f"{p.factor('ranges.factor')} as often."
-    ),
-    "larger-input": lambda p: _more_work(
-        p,
-        f"The same calls take {p.factor('time.slowdown')} the time on the same kind of CPU",
-        "each has more data to work on",
-    ),
-    "more-per-call": lambda p: _more_work(
-        p,
-        f"The same calls of the same source take {p.factor('time.slowdown')} the time on one machine, whose CPU "
-        "was as fast as before",
-        "each has more to do",
-    ),
-    "some-more-per-call": lambda p: (
-        f"The same calls of {p.count('per-call.several')} functions take longer, while those of other functions in "
-        f"Python take {p.factor('machine.python')} the time, so the CPU is as fast as before: these calls have more "
-        "to do. Another version of a library, or code whose source is not known, would look the same."
-    ),
-    "more-to-do": lambda p: _more_work(
-        p,
-        f"The same source takes {p.factor('time.slowdown')} the time on one machine, whose CPU was as fast as "
-        "before",
-        "there is more to do, in more calls or in each of them",
-    ),
-    "throttling": lambda p: (
-        f"A CPU quota throttled the {'run' if p.alone else 'candidate'} in {p.share('throttled')} of its periods."
-    ),
-    "run-queue-wait": _queue,
-    "shared-hardware": lambda p: (
-        f"The same calls cost {p.factor('per-call')} the CPU time, in functions that hold "
-        f"{p.share('per-call.everywhere')} of it, on the same machine and without queueing, while other "
-        f"programs used {p.number('others.added') or 0:.2f} more cores: they share caches, memory, "
-        "cores and clock with it."
-    ),
-    "gpu-shared": lambda p: (
-        f"{_on_gpu(p)} Other programs kept the GPU busy for {p.share('gpu.others')} of the time."
-    ),
-    "gpu-code": lambda p: (
-        f"{_on_gpu(p)} The source of {display_name(p.subject)} changed: it starts the GPU's work, and "
-        f"{display_name(str(p.numbers.get('gpu.function') or ''))} waits for that."
-    ),
-    "gpu-work": lambda p: f"{_on_gpu(p)} The command lines differ: the GPU has more to do.",
-    "gpu-waits": lambda p: (
-        f"{_on_gpu(p)} Nothing here says why: another program may use the GPU, its clock may be lower, or it has "
-        "more to do."
-    ),
-    "waits": lambda p: (
-        f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
-        f"{display_name(p.subject)}. The program started neither processes nor threads, so it waits for something "
-        "outside itself. Plain profiles do not show what."
-    ),
-    "more-started": _more_started,
-    "quota-lumps": lambda p: (
-        f"{_stood_still(p)}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the "
-        "same."
-    ),
-    "stops": lambda p: (
-        f"{_stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
-        "signals, or its container was frozen."
-    ),
-    "starved": _LOST_SLICES,
-    "starved-repeats": _LOST_SLICES,
-    "loading": lambda p: (
-        f"The main thread waited for its data loaders or workers for {p.share('account.loading')} of the wall "
-        "time, not for a CPU."
-        if p.alone
-        else "The candidate's main thread waited for its data loaders or workers, not for a CPU: "
-        f"{units.seconds(p.number('delivery'))} against {units.seconds(p.number('delivery-before'))}."
-    ),
-    "off-cpu": lambda p: (
-        f"The main thread was off-CPU, not queueing, for {p.share('off')} of its time: "
-        f"{_waited_for(p) or 'I/O, locks or sleep'}."
-        if p.alone
-        else f"The candidate was off-CPU, not queueing, for {p.share('off')} of its time, against "
-        f"{p.share('off-before')}: {_waited_for(p) or 'I/O, locks, or it was stopped'}."
-    ),
-    "stopped": lambda p: (
-        f"The whole process was stopped for {p.share('account.stopped')} of the wall: by a signal, with its "
-        "container, or with the machine."
-    ),
-    "worker-imports": lambda p: (
-        f"For {p.share('account.imports')} of the wall the program waited while other processes imported "
-        "modules."
-        if p.alone
-        else "The program waited while other processes imported modules: that makes up "
-        f"{p.share('account.imports')} of the lost time."
-    ),
-    "gil": lambda p: (
-        f"Threads of one Python process run in turns: for {p.share('account.gil')} of the wall the program "
-        "waited for its turn."
-        if p.alone
-        else "Threads of one Python process take turns (GIL): waiting for a turn makes up "
-        f"{p.share('account.gil')} of the lost time."
-    ),
-    "changed-source": _code,
-    "calls-per-call": lambda p: (
-        f"{display_name(p.subject)} calls other functions, or calls them more often, each time it runs; no other "
-        f"caller changed. That makes up {p.share('account.code')} of the lost time. Its source is not "
-        "in the files."
-    ),
-    "one-function": lambda p: (
-        f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the "
-        "added time of all functions."
-    ),
-    "slower-cpu": lambda p: (
-        f"The program takes {p.factor('time.slowdown')} the time, without waiting for a CPU, and its "
-        "environment selects other instructions."
-        if _by_instructions(p.numbers)
-        else f"The same calls take {p.factor('time.slowdown')} the time on another CPU model, without waiting "
-        "for a CPU."
-    ),
-    "one-factor": lambda p: (
-        f"Every function takes about {p.factor('per-call')} the CPU time for the same calls, without waiting "
-        "for a CPU: the CPU did less per second (clock, memory, other guests on the host)."
-    ),
-    "less-time": lambda p: f"The candidate takes {p.factor('time.slowdown')} the baseline's time.",
-    "another-program": (
-        "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
-    ),
-    "unfinished": _ended,
-    "sampled": (
-        "A sampling profiler does not count calls, so the cause is not judged: this shows which functions "
-        "changed their share of the time."
-    ),
-    "capture-itself": lambda p: (
-        "Capture overhead changed the wall times more than the program did "
-        f"({p.share('account.capture')} of both): their difference says nothing about the program."
-    ),
-    "calls-unknown": _calls_unknown,
-    "nothing-decides": _undecided,
-}
