@@ -6,6 +6,7 @@ time; the rest is waiting or blocked.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,52 @@ from profkit.model.pauses import WAITS
 
 #: Kinds of waiting that threads and processes of one program end for each other.
 _FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnTime:
+    """Seconds of the path's thread by function, shape (n,), each second in one of the fields.
+
+    `off`, off the CPU without the interpreter's lock, is known by kind, shape (kinds, n), in `off_by`.
+    """
+
+    busy: Floats
+    polled: Floats
+    collected: Floats
+    off: Floats
+    off_by: Floats
+    gil: Floats
+    of_ranks: Floats
+    on_gpu: Floats | None
+
+    @property
+    def open_s(self) -> float:
+        """Return the seconds in which it waited, or asked again and again."""
+        return float(self.off.sum() + self.polled.sum())
+
+    @property
+    def total_s(self) -> float:
+        parts = (self.busy, self.polled, self.collected, self.off, self.gil, self.of_ranks)
+        return sum(float(part.sum()) for part in parts) + (
+            0.0 if self.on_gpu is None else float(self.on_gpu.sum())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Helping:
+    """What helpers did while the path's thread waited, by function; `part` of all that they did.
+
+    `covered_s` of the waiting is theirs; `stood`, off the CPU, is known by kind in `stood_by`; `queue_s` waited
+    for a CPU.
+    """
+
+    part: float
+    covered_s: float
+    run: Floats
+    imports: Floats
+    stood: Floats
+    stood_by: Floats
+    queue_s: float
 
 
 def compose(
@@ -35,12 +82,64 @@ def compose(
     off_s = max(0.0, life_s - run_s - queue_s)
     if not len(reading.own):
         return _composed_of_counters(reading, life_s, run_s, off_s)
+    # Reading a file also computes (decoding, copying).
+    polls = waits & ~reads
+    own = _own_time(reading, (run_s, queue_s, off_s), waits, polls, ranks, gpu)
+    helping = _helping(reading, own, waits, polls, ranks, beside)
+    run = own.busy + helping.run - helping.imports
+    waiting = float(own.off.sum())
+    uncovered = 1.0 - helping.covered_s / own.open_s if own.open_s > 0 else 1.0
+    left = uncovered * own.off
+    remaining = float(left.sum())
+    loading = min(remaining, max(0.0, reading.delivery_s - helping.covered_s))
+    delivering = spread(loading, left)
+    kept = (remaining - loading) / waiting if waiting > 0 else 0.0
+    off_by = kept * own.off_by + helping.part * helping.stood_by
+    gil = own.gil + off_by[pause_seconds.GIL]
+    off_by[pause_seconds.GIL] = 0.0
+    stood = helping.stood - helping.stood_by[pause_seconds.GIL]
+    own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
+    return _within_wall(
+        reading.wall_s,
+        startup_s=reading.wall_s - queue_s - own.total_s,
+        imports=helping.imports,
+        run=np.where(polls, 0.0, run),
+        own_run_s=float(own.busy.sum() + own.polled.sum()),
+        queue_s=queue_s + helping.queue_s,
+        helpers_queue_s=helping.queue_s,
+        loading_s=loading,
+        imbalance_s=float(own.of_ranks.sum()),
+        blocked=left - delivering + helping.part * stood,
+        waits=uncovered * own.polled + np.where(polls, run, 0.0),
+        queued=_at_most(own_wait, queue_s)
+        + helping.part * _at_most(reading.helpers_wait, reading.helpers_queue_s),
+        delivering=delivering,
+        waiting_for_ranks=own.of_ranks,
+        counters=True,
+        on_gpu=own.on_gpu,
+        **(
+            {"gil": gil, "collected": own.collected, "held": reading.held, "off_by": off_by}
+            if reading.own_waits is not None
+            else {}
+        ),
+    )
+
+
+def _own_time(
+    reading: PathReading,
+    counters: tuple[float, float, float],
+    waits: Bools,
+    polls: Bools,
+    ranks: Bools,
+    gpu: Bools,
+) -> _OwnTime:
+    """Divide the time of the path's thread; `counters` are its seconds on a CPU, queueing and off the CPU."""
+    run_s, queue_s, off_s = counters
     busy, off = _busy_and_off(reading, waits, run_s, queue_s, off_s)
     # The profiler's clock and the kernel's differ slightly; neither time may exceed the kernel's count.
     busy = _at_most(busy, run_s)
     off = _at_most(off, off_s)
     of_ranks = np.where(ranks, busy + off, 0.0)
-    imbalance = float(of_ranks.sum())
     busy, off = np.where(ranks, 0.0, busy), np.where(ranks, 0.0, off)
     on_gpu = None
     if reading.uses_gpu:
@@ -51,16 +150,17 @@ def compose(
     # The holder of the interpreter's lock may run meanwhile, but not for this thread.
     gil = off_by[pause_seconds.GIL].copy()
     off_by[pause_seconds.GIL] = 0.0
-    off = off - gil
     collected = np.zeros(len(busy)) if reading.collected is None else np.minimum(reading.collected, busy)
     busy = busy - collected
-    own_run = float(busy.sum())
-    waiting = float(off.sum())
-    # Who polls waits as well. Reading a file also computes (decoding, copying).
-    polls = waits & ~reads
+    # Who polls waits as well.
     polled = np.where(polls, busy, 0.0)
-    busy = busy - polled
-    open_s = waiting + float(polled.sum())
+    return _OwnTime(busy - polled, polled, collected, off - gil, off_by, gil, of_ranks, on_gpu)
+
+
+def _helping(
+    reading: PathReading, own: _OwnTime, waits: Bools, polls: Bools, ranks: Bools, beside: float
+) -> _Helping:
+    """Let the helpers' activity fill the waiting of the path's thread."""
     # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did
     # not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
@@ -72,65 +172,32 @@ def compose(
     worked_s = reading.helpers_run_s - float(helpers[polls].sum())
     helpers = np.where(polls, 0.0, helpers)
     active = worked_s + reading.helpers_queue_s + float(stood.sum())
-    ended = open_s - _ended_by_no_helper(reading, waits, off)
+    ended = own.open_s - _ended_by_no_helper(reading, waits, own.off)
     if reading.own_waits is None:
-        ended = min(ended, max(0.0, active - min(beside, reading.helpers_number) * own_run))
+        own_run_s = float(own.busy.sum() + own.polled.sum())
+        ended = min(ended, max(0.0, active - min(beside, reading.helpers_number) * own_run_s))
     part = _part(ended, active)
-    spun = part - _native_part(reading, part, ended - float(off_by[pause_seconds.NOT_FOR_THREADS].sum()))
-    covered = part * active - spun * (reading.native_run_s + reading.native_queue_s)
-    helping = _helpers(
-        helpers, worked_s, reading.native_run_s, np.where(polls, 0.0, off), off + polled, part, spun
+    spun = part - _native_part(reading, part, ended - float(own.off_by[pause_seconds.NOT_FOR_THREADS].sum()))
+    run = _helpers(
+        helpers,
+        worked_s,
+        reading.native_run_s,
+        np.where(polls, 0.0, own.off),
+        own.off + own.polled,
+        part,
+        spun,
     )
-    imports = np.zeros(len(helping))
+    imports = np.zeros(len(run))
     if reading.helpers_imports is not None:
-        imports = np.minimum(part * reading.helpers_imports, helping)
-    run = busy + helping - imports
-    uncovered = 1.0 - covered / open_s if open_s > 0 else 1.0
-    left = uncovered * off
-    remaining = float(left.sum())
-    loading = min(remaining, max(0.0, reading.delivery_s - covered))
-    delivering = spread(loading, left)
-    kept = (remaining - loading) / waiting if waiting > 0 else 0.0
-    off_by = kept * off_by + part * stood_by
-    gil += off_by[pause_seconds.GIL]
-    off_by[pause_seconds.GIL] = 0.0
-    left = left - delivering + part * (stood - stood_by[pause_seconds.GIL])
-    polling = uncovered * polled + np.where(polls, run, 0.0)
-    run = np.where(polls, 0.0, run)
-    helpers_queue = part * reading.helpers_queue_s - spun * reading.native_queue_s
-    # All time in functions; the rest of the wall is `startup_s`.
-    known = (
-        own_run
-        + float(collected.sum())
-        + imbalance
-        + (0.0 if on_gpu is None else float(on_gpu.sum()))
-        + waiting
-        + float(gil.sum() - part * stood_by[pause_seconds.GIL].sum())
-    )
-    startup = reading.wall_s - queue_s - known
-    own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
-    return _within_wall(
-        reading.wall_s,
-        startup_s=startup,
-        imports=imports,
-        run=run,
-        own_run_s=own_run,
-        queue_s=queue_s + helpers_queue,
-        helpers_queue_s=helpers_queue,
-        loading_s=loading,
-        imbalance_s=imbalance,
-        blocked=left,
-        waits=polling,
-        queued=_at_most(own_wait, queue_s) + part * _at_most(reading.helpers_wait, reading.helpers_queue_s),
-        delivering=delivering,
-        waiting_for_ranks=of_ranks,
-        counters=True,
-        on_gpu=on_gpu,
-        **(
-            {"gil": gil, "collected": collected, "held": reading.held, "off_by": off_by}
-            if reading.own_waits is not None
-            else {}
-        ),
+        imports = np.minimum(part * reading.helpers_imports, run)
+    return _Helping(
+        part,
+        part * active - spun * (reading.native_run_s + reading.native_queue_s),
+        run,
+        imports,
+        stood,
+        stood_by,
+        part * reading.helpers_queue_s - spun * reading.native_queue_s,
     )
 
 
