@@ -17,6 +17,7 @@ static ssize_t torn_read(pid_t process, const struct iovec *here, unsigned long 
 #include <sys/syscall.h>
 
 #include "input.h"
+#include "interpreter.h"
 
 /* The only way of reading here is process_vm_readv(2). */
 pid_t kernel_thread_id(void) { return (pid_t)syscall(SYS_gettid); }
@@ -153,19 +154,10 @@ int LLVMFuzzerInitialize(int *count, char ***words)
 {
     (void)count;
     (void)words;
-    PyConfig config;
-    PyConfig_InitIsolatedConfig(&config);
-    config.site_import = 0;
-    MUST(!PyStatus_Exception(Py_InitializeFromConfig(&config)));
-    PyConfig_Clear(&config);
-    PyObject *names = PyDict_New(), *function = PyCFunction_New(&start, NULL);
-    MUST(function && PyDict_SetItemString(names, "start", function) == 0);
-    Py_DECREF(function);
-    PyObject *done = PyRun_String("def within(): start()\n"
-                                  "within()\n"
-                                  "codes = [compile('0', f'{n}', 'exec') for n in range(4)]\n",
-                                  Py_file_input, names, names);
-    MUST(done);
+    start_interpreter();
+    PyObject *names = names_of_program(&start, "def within(): start()\n"
+                                               "within()\n"
+                                               "codes = [compile('0', f'{n}', 'exec') for n in range(4)]\n");
     for (int i = 0; i < CODES; i++)
         codes[i] = (uintptr_t)PyList_GetItem(PyDict_GetItemString(names, "codes"), i);
     arena = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

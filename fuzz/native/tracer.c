@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "input.h"
+#include "interpreter.h"
 
 enum { FUNCTIONS = 24, CODES = 8, MOST_STACK = 3000, MOST_EVENTS = 3000, DOMAINS = 3, MOST_NESTED = 2 };
 
@@ -82,20 +83,10 @@ int LLVMFuzzerInitialize(int *count, char ***words)
 {
     (void)count;
     (void)words;
-    PyConfig config;
-    PyConfig_InitIsolatedConfig(&config);
-    config.site_import = 0;
-    MUST(!PyStatus_Exception(Py_InitializeFromConfig(&config)));
-    PyConfig_Clear(&config);
+    start_interpreter();
     MUST(labels_start() == 0 && kernel_start());
     clock_start();
-    PyObject *names = PyDict_New(), *function = PyCFunction_New(&start, NULL);
-    MUST(function != NULL && PyDict_SetItemString(names, "start", function) == 0);
-    Py_DECREF(function);
-    PyObject *done = PyRun_String(program, Py_file_input, names, names);
-    if (done == NULL)
-        PyErr_Print();
-    MUST(done != NULL);
+    PyObject *names = names_of_program(&start, program);
     PyObject *codes = PyDict_GetItemString(names, "codes"), *functions = PyDict_GetItemString(names, "functions"),
              *methods = PyDict_GetItemString(names, "methods");
     for (int i = 0; i < 8; i++) {

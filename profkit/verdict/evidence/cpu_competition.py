@@ -120,7 +120,7 @@ def _asked(case: Case) -> Found:
 
 
 def _pool_widths(case: Case) -> Found:
-    """Return the threads of all pools, and what the candidate's one like the baseline's largest has."""
+    """Return the threads of all pools, and what set the size of the candidate's largest, of the same library."""
     a, b = case.before, case.now
     if a.pool_threads == b.pool_threads:
         return
@@ -128,9 +128,10 @@ def _pool_widths(case: Case) -> Found:
     pools = [
         pool for process in b.inventory.processes for pool in process.pools or () if pool.library == library
     ]
+    largest = max(pools, key=lambda pool: pool.threads or 0, default=None)
     numbers = (
-        {"threads": pools[0].threads, "origin": pools[0].origin, "variable": pools[0].variable}
-        if pools
+        {"threads": largest.threads, "origin": largest.origin, "variable": largest.variable}
+        if largest
         else {}
     )
     yield Evidence(
@@ -138,7 +139,7 @@ def _pool_widths(case: Case) -> Found:
         "count",
         a.pool_threads,
         b.pool_threads,
-        reading="pool" if pools else "",
+        reading="pool" if largest else "",
         subject=library,
         numbers=numbers,
     )

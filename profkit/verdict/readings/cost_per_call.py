@@ -59,7 +59,7 @@ def _python_factor(case: Case) -> float | None:
 def _several(case: Case) -> float:
     table = case.signals.table
     matter = table.baseline.share >= noise.MIN_SHARE
-    return float((_dearer_functions(case, matter, 0.0) >= value("time.slower")).sum())
+    return float((_dearer_functions(case, matter, 0.0) >= value("per-call.grown")).sum())
 
 
 def _yardsticks(case: Case) -> tuple[float, float]:

@@ -202,7 +202,7 @@ SOME_MORE_PER_CALL = Rule(
         more("cpu.part", "part.most"),
         more("account.speed", "speed.part"),
         less("machine.python", "machine.python"),
-        more("per-call.several", "loops.functions"),
+        more("per-call.several", "per-call.functions"),
     ),
     alternatives=(NO_QUEUE,),
     confidence=0.6,
