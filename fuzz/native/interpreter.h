@@ -16,7 +16,7 @@ static inline void start_interpreter(void)
 }
 
 /* Runs a program that may call `start`; returns its global names, which stay. */
-static inline PyObject *names_of_program(PyMethodDef *start, const char *program)
+static inline PyObject *names_after(PyMethodDef *start, const char *program)
 {
     PyObject *names = PyDict_New(), *function = PyCFunction_New(start, NULL);
     MUST(names != NULL && function != NULL && PyDict_SetItemString(names, start->ml_name, function) == 0);

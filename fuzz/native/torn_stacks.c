@@ -155,9 +155,9 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     (void)count;
     (void)words;
     start_interpreter();
-    PyObject *names = names_of_program(&start, "def within(): start()\n"
-                                               "within()\n"
-                                               "codes = [compile('0', f'{n}', 'exec') for n in range(4)]\n");
+    PyObject *names = names_after(&start, "def within(): start()\n"
+                                          "within()\n"
+                                          "codes = [compile('0', f'{n}', 'exec') for n in range(4)]\n");
     for (int i = 0; i < CODES; i++)
         codes[i] = (uintptr_t)PyList_GetItem(PyDict_GetItemString(names, "codes"), i);
     arena = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -86,7 +86,7 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     start_interpreter();
     MUST(labels_start() == 0 && kernel_start());
     clock_start();
-    PyObject *names = names_of_program(&start, program);
+    PyObject *names = names_after(&start, program);
     PyObject *codes = PyDict_GetItemString(names, "codes"), *functions = PyDict_GetItemString(names, "functions"),
              *methods = PyDict_GetItemString(names, "methods");
     for (int i = 0; i < 8; i++) {
