@@ -11,13 +11,10 @@ from profkit.compare.pair import Pair, Side
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.composition import Composition
 from profkit.measure.critical_path import compose, least_beside
-from profkit.measure.path_reading import PathReading, path_effect, path_rank, read_path
+from profkit.measure.path_reading import NO_EFFECT, PathReading, capture_effects, path_rank, read_path
 from profkit.measure.waits_by_name import reads_files, waits_for_gpu, waits_for_ranks
 from profkit.model import Effect
 from profkit.model.arrays import Bools, Floats, Rows, median
-
-#: The effect of capture that traces nothing.
-_NO_EFFECT = Effect(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +45,7 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     rank = path_rank(pair.baseline.selected[0].processes, pair.candidate.selected[0].processes)
     effects = [_effects(side, rank) for side in pair.sides]
     # What capture added can only be compared if both sides know it.
-    captured = all(effects) and any(side != [_NO_EFFECT] * len(side) for side in effects)
+    captured = all(effects) and any(side != [(NO_EFFECT, NO_EFFECT)] * len(side) for side in effects)
     names = pair.table.name
     masks = [waits, *(rows_where(names, of) for of in (waits_for_ranks, reads_files, waits_for_gpu))]
     readings = [
@@ -77,20 +74,30 @@ def _beside(*sides: Sequence[PathReading]) -> float:
     return max(float(median([least_beside(reading) for reading in side])) for side in sides)
 
 
-def _side_walls(side: Side, parts: Sequence[Composition], effects: Sequence[Effect]) -> SideWalls:
+def _side_walls(
+    side: Side, parts: Sequence[Composition], effects: Sequence[tuple[Effect, Effect]]
+) -> SideWalls:
     seconds = own = _totals(side)
-    added = np.array([max(0.0, effect.seconds) for effect in effects])
-    if effects:
-        less = seconds - added
-        own = np.where(less > 0, less, seconds)
-    if effects:
-        parts = [whole.less_capture(effect) for whole, effect in zip(parts, effects, strict=True)]
-    return SideWalls(seconds, own, float(median(added)) if effects else 0.0, tuple(parts))
+    if not effects:
+        return SideWalls(seconds, own, 0.0, tuple(parts))
+    # Of what capture added to helpers, as large a part is on the path as of all that they did.
+    whole = [
+        of_path.plus(of_helpers, part.helpers_part)
+        for part, (of_path, of_helpers) in zip(parts, effects, strict=True)
+    ]
+    added = np.array([max(0.0, effect.seconds) for effect in whole])
+    less = seconds - added
+    own = np.where(less > 0, less, seconds)
+    parts = [part.less_capture(effect) for part, effect in zip(parts, whole, strict=True)]
+    return SideWalls(seconds, own, float(median(added)), tuple(parts))
 
 
-def _effects(side: Side, rank: int | None) -> list[Effect]:
-    """Return what capture added to each run of a side; empty unless known of all."""
-    found = [path_effect(selected, rank) for selected in side.selected]
+def _effects(side: Side, rank: int | None) -> list[tuple[Effect, Effect]]:
+    """Return what capture added to the path and to helpers in each run of a side; empty unless known of all."""
+    found = [
+        capture_effects(run, selected, rank)
+        for run, selected in zip(side.measured.runs, side.selected, strict=True)
+    ]
     known = [effect for effect in found if effect is not None]
     return known if len(known) == len(found) else []
 

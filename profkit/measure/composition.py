@@ -31,8 +31,8 @@ class Composition:
     `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
     `blocked` and `run` where ``None``. `held`, not a part of the wall, is how long threads waited while a
     function held the lock. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured
-    functions, else 0. `capture_s` and `capture_error_s` (half the 95 % interval) are 0 unless `less_capture`
-    set them.
+    functions, else 0. `helpers_part`, a share, of all that helpers did is on the path. `capture_s` and
+    `capture_error_s` (half the 95 % interval) are 0 unless `less_capture` set them.
     """
 
     counters: bool
@@ -51,6 +51,7 @@ class Composition:
     imports: Floats = field(default_factory=_no_functions)
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
+    helpers_part: float = 0.0
     capture_s: float = 0.0
     capture_error_s: float = 0.0
     gil: Floats | None = None
@@ -114,8 +115,8 @@ class Composition:
         )
 
     def scaled(self, factor: float) -> Composition:
-        """Return the same with every part multiplied by a factor."""
-        return self._each(lambda value: value * factor)
+        """Return the same with every part of the wall multiplied by a factor."""
+        return replace(self._each(lambda value: value * factor), helpers_part=self.helpers_part)
 
     def taken(self, rows: Rows) -> Composition:
         """Return the same for some functions only."""

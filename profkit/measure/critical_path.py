@@ -117,6 +117,7 @@ def compose(
         waiting_for_ranks=own.of_ranks,
         counters=True,
         on_gpu=own.on_gpu,
+        helpers_part=helping.part,
         **(
             {"gil": gil, "collected": own.collected, "held": reading.held, "off_by": off_by}
             if reading.own_waits is not None

@@ -22,6 +22,9 @@ from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.arrays import Floats, Rows, known_sum, spread
 from profkit.model.pauses import WAITS
 
+#: The effect of capture that traces nothing.
+NO_EFFECT = Effect(0.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathReading:
@@ -172,13 +175,24 @@ def _path_process(selected: Selected, rank: int | None) -> Process | None:
     return next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
 
 
-def path_effect(selected: Selected, rank: int | None) -> Effect | None:
-    """Return what capture added to the path's wall: 0 without functions, ``None`` if unknown."""
+def capture_effects(run: Run, selected: Selected, rank: int | None) -> tuple[Effect, Effect] | None:
+    """Return what capture added to the path's process, and in sum to the others; ``None`` if not known of the first.
+
+    It is 0 without functions. Of the others, those count of which it is known.
+    """
     process = _path_process(selected, rank)
-    if process is None or process.effect is not None:
-        return None if process is None else process.effect
-    traced = any(len(thread.profile) for thread in process.threads)
-    return None if traced else Effect(0.0, 0.0, 0.0)
+    if process is None:
+        return None
+    own = process.effect
+    if own is None:
+        if any(len(thread.profile) for thread in process.threads):
+            return None
+        own = NO_EFFECT
+    others = NO_EFFECT
+    for other in run.processes:
+        if other is not process and other.effect is not None:
+            others = others.plus(other.effect)
+    return own, others
 
 
 def _of_threads(

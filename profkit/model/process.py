@@ -78,6 +78,14 @@ class Effect:
     low_s: SignedSeconds
     high_s: SignedSeconds
 
+    def plus(self, other: Effect, part: float = 1.0) -> Effect:
+        """Return the sum with a part of another one; errors of one tracer are alike and add up."""
+        return Effect(
+            self.seconds + part * other.seconds,
+            self.low_s + part * other.low_s,
+            self.high_s + part * other.high_s,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Process:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profkit.compare.result_types import DiffTable, SideTable
@@ -65,14 +65,27 @@ def capture_items(run: Run) -> list[tuple[str, str]]:
     if own or more:
         said = f"; {units.counted(more, 'other process', 'other processes')} sampled" if more else ""
         items.append(("functions", (own or "exact") + said))
-    effect = main.effect
+    effect, added = main.effect, []
     if effect is not None and main.wall_s and effect.seconds > NOTICEABLE_EFFECT * main.wall_s:
         share = units.share(effect.seconds / main.wall_s)
         low, high = units.seconds(effect.low_s), units.seconds(effect.high_s)
-        items.append(
-            ("capture", f"added about {units.seconds(effect.seconds)} ({low} to {high}), {share} of the wall")
-        )
+        added.append(f"added about {units.seconds(effect.seconds)} ({low} to {high}), {share} of the wall")
+    of_others = _added_to(others)
+    if of_others:
+        added.append(of_others)
+    if added:
+        items.append(("capture", "; ".join(added)))
     return items
+
+
+def _added_to(others: Sequence[Process]) -> str:
+    """Return what capture added to processes besides the main one; empty if little or not known."""
+    known = [(p.effect.seconds, p.cpu_s) for p in others if p.effect is not None and p.cpu_s is not None]
+    added, cpu = sum(effect for effect, _ in known), sum(seconds for _, seconds in known)
+    if not added > NOTICEABLE_EFFECT * cpu:
+        return ""
+    number = units.counted(len(known), "other process", "other processes")
+    return f"added about {units.seconds(added)} to {number}, {units.share(added / cpu)} of their CPU time"
 
 
 def _tiers(process: Process) -> str:

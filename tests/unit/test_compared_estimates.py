@@ -20,7 +20,7 @@ import profkit
 from profkit.compare.replicates import gather
 from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
-from profkit.model import Process, Profile, Roots, Run, RunSet, Thread, Tier
+from profkit.model import Effect, Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.model.definitions import Definition, name_digest
 from profkit.model.ranges import PUSHED
 from profkit.report.wording.accounts import waterfall
@@ -402,6 +402,22 @@ class TestCapture:
         assert found.seconds(CAPTURE) == pytest.approx(1.0)
         assert found.seconds("speed") == pytest.approx(0.1 * LOOP_S)
         assert found.program_s == pytest.approx(0.1 * LOOP_S)
+
+    def test_of_what_it_added_to_workers_what_was_waited_for(self) -> None:
+        """Two workers compute for 2 s each while the main thread waits for 2 s: half of what they do is on the path."""
+
+        def pool(added: float) -> Run:
+            waits = [Fn("main", run=0.5), Fn(ACQUIRE, 10, off=2.0 + added / 2, callers={"main": 10})]
+            run = program(waits, workers=[[Fn("task", 100, run=2.0 + added / 2)]] * 2)
+            effects = (Effect(0.0, 0.0, 0.0), *[Effect(added / 2, added / 4, added)] * 2)
+            processes = zip(run.processes, effects, strict=True)
+            return replace(run, processes=tuple(replace(p, effect=effect) for p, effect in processes))
+
+        found = compare(pool(0.2), pool(1.0)).account
+        assert_adds_up(found)
+        assert found.seconds(CAPTURE) == pytest.approx(0.4)
+        assert found.seconds("speed") == pytest.approx(0.0, abs=1e-9)
+        assert found.bucket(CAPTURE).high > found.seconds(CAPTURE) > found.bucket(CAPTURE).low
 
     def test_it_is_not_there_where_nobody_knows_it(self) -> None:
         assert [b.name for b in compare(loop(), loop(slower=1.1)).account.buckets] == [*BUCKETS]
