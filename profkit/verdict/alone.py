@@ -19,7 +19,8 @@ from profkit.measure.side_facts import SideFacts, no_side, side_facts
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_gpu, waits_for_ranks
 from profkit.model import Process, Run, RunSet
 from profkit.model.pauses import STOPPED
-from profkit.verdict.account import Account, account_of_run
+from profkit.verdict.account import Account
+from profkit.verdict.booking import account_of_run
 from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account

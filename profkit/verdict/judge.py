@@ -15,8 +15,8 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.signals import Signals
 from profkit.identity.readable_names import is_anonymous
 from profkit.model import PROJECT
-from profkit.verdict.account import account
 from profkit.verdict.advice.producers import advise
+from profkit.verdict.booking import account
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.machine_differences import models_differ

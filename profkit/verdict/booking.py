@@ -1,0 +1,388 @@
+"""Booking of lost time: each second of the difference between two walls in one bucket of the account.
+
+The identity, along the critical path (`measure.critical_path`):
+
+    ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δgpu + Δcapture
+
+A function's CPU time is calls times cost per call for each caller; `compare.call_sites` divides their joint
+effect. Changed calls are *work*, or *code* if they originate in a changed function, or *startup* if they come
+with another number of processes. A changed cost per call is *code* in changed functions and their callees,
+else *speed*. Queueing per second of CPU time that both sides have grows with the CPU time, and is booked
+with that; the rest of the change is *queue*. *capture* is what capture added, where known of both sides.
+The account of one run divides its own wall.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from profkit.compare.origins import Origins
+from profkit.compare.signals import Signals
+from profkit.identity.readable_names import readable_name
+from profkit.measure.composition import Composition, Repeats
+from profkit.model.arrays import Floats, median
+from profkit.model.pauses import WAITS
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Part, Waited
+from profkit.verdict.thresholds import value
+
+if TYPE_CHECKING:
+    from profkit.measure.range_stats import RangeChange
+
+#: Most functions kept for each bucket.
+PARTS = 8
+#: Resamples of the repeats for an interval (Efron and Tibshirani 1993), and the seed of the draw.
+RESAMPLES = 200
+SEED = 11
+#: Percentiles that bound a 95 % interval.
+INTERVAL = (2.5, 97.5)
+
+
+#: Seconds of each bucket, and of the functions in it.
+_Booked = dict[str, tuple[float, "Floats | None"]]
+
+
+def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) -> Account:
+    """Return the account of the difference of two sides.
+
+    `unknown_code` is the row of the only function that got slower, with unknown source (−1: none). `spun_s`
+    bounds the seconds for which the path's thread only spun while it waited for queued threads.
+    """
+    table, origins, walls = signals.table, signals.origins, signals.walls
+    baseline: Sequence[Composition] = walls.baseline.parts
+    candidate: Sequence[Composition] = walls.candidate.parts
+    paused = all(c.gil is not None for c in (*baseline, *candidate))
+    if not paused:
+        baseline, candidate = ([c.without_pauses() for c in side] for side in (baseline, candidate))
+    on_gpu = all(c.on_gpu is not None for c in (*baseline, *candidate))
+    if not on_gpu:
+        baseline, candidate = ([c.without_gpu() for c in side] for side in (baseline, candidate))
+    names = BUCKETS + (PAUSES if paused else ()) + ((GPU,) if on_gpu else ())
+    names += (CAPTURE,) if walls.captured else ()
+    wall_a = float(median([c.wall_s for c in baseline]))
+    wall_b = float(median([c.wall_s for c in candidate]))
+    whole_a, whole_b = _typical(baseline, wall_a), _typical(candidate, wall_b)
+    booked = _book(whole_a, whole_b, origins, unknown_code, spun_s)
+    if min(len(baseline), len(candidate)) >= value("repeats.least"):
+        basis = "repeats"
+        intervals = _resampled(baseline, candidate, origins, unknown_code, spun_s, booked)
+    else:
+        basis = "other-programs"
+        intervals = _as_other_programs(booked, wall_a, whole_a)
+    errors = _errors(whole_a, whole_b, origins)
+    added = wall_b - wall_a
+    buckets = []
+    for name in names:
+        seconds, rows = booked[name]
+        share = seconds / added if added else math.nan
+        parts = _largest(table.name, rows, seconds)
+        if name == "queue":
+            parts += tuple(_queued_ranges(signals.ranges)[:PARTS])
+        waited: tuple[Waited, ...] = ()
+        if name == "blocked":
+            waited = _waited(table.name, whole_a.off_by, whole_b.off_by)
+            parts = _with_what(parts, whole_a.off_by, whole_b.off_by)
+        if name == "gil":
+            others = None if whole_b.held is None else whole_b.held - _held_by_code(whole_a, whole_b, origins)
+            parts += _holders(table.name, whole_a.held, others)
+            waited = _waited(table.name, _for_lock(whole_a.gil), _for_lock(whole_b.gil))
+        (low, high), error = intervals[name], errors.get(name, 0.0)
+        buckets.append(Bucket(name, seconds, low - error, high + error, share, parts, waited))
+    merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
+    # Threads for which the path's own thread spins count as helpers too.
+    queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
+    helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
+    unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
+    imports = float(whole_b.imports.sum() - whole_a.imports.sum())
+    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports)
+
+
+def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
+    """Return NVTX ranges whose thread queued longer than in the baseline, greatest growth first."""
+    grown = []
+    for change in changes:
+        before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
+        if before is not None and after is not None and after > before:
+            grown.append(Part(-1, change.key.name, after - before, "range"))
+    return sorted(grown, key=lambda part: -part.seconds)
+
+
+def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
+    """Return how the wall of one run is made up; `names` are the display names of its functions."""
+    c = composition
+    wall = c.wall_s
+    booked = {
+        "startup": (c.startup_s + float(c.imports.sum()), c.imports),
+        "running": (_cpu_seconds(c) - float(c.imports.sum()), c.run + c.waits),
+        "queue": (c.queue_s, c.queued),
+        "loading": (c.loading_s, c.delivering),
+        "blocked": (_blocked_seconds(c), c.blocked),
+        "imbalance": (c.imbalance_s, c.waiting_for_ranks),
+    }
+    if c.gil is not None and c.collected is not None:
+        booked |= {"gil": (float(c.gil.sum()), c.gil), "gc": (float(c.collected.sum()), c.collected)}
+    if c.on_gpu is not None:
+        booked[GPU] = (float(c.on_gpu.sum()), c.on_gpu)
+    buckets = tuple(
+        Bucket(
+            name,
+            seconds,
+            share=seconds / wall if wall > 0 else math.nan,
+            parts=_with_what(_largest(names, rows, seconds), None, c.off_by if name == "blocked" else None)
+            + (_holders(names, None, c.held) if name == "gil" else ()),
+            waited=_waited(names, None, {"blocked": c.off_by, "gil": _for_lock(c.gil)}.get(name)),
+        )
+        for name, (seconds, rows) in booked.items()
+    )
+    merged = () if c.counters else ("running", "queue")
+    imports = float(c.imports.sum())
+    return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s, imports_s=imports)
+
+
+def _calls_unknown(whole: Composition, origins: Origins) -> float:
+    """Return the share of the path's CPU time in functions whose calls are not known well enough."""
+    run = float(whole.run.sum())
+    return float(whole.run[~origins.ratios.weighed].sum()) / run if run > 0 else 0.0
+
+
+def _own_queue(a: Composition, b: Composition) -> float:
+    """Return queueing of the path's own thread beyond what grew with the CPU time."""
+    queue_a, queue_b = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
+    run_a, run_b = float(a.run.sum()), float(b.run.sum())
+    return queue_b - queue_a - _queued_per_second(queue_a, queue_b, run_a, run_b) * (run_b - run_a)
+
+
+def _more_of_helpers(a: Composition, b: Composition) -> float:
+    """Return queueing of helpers beyond what grew with the CPU time."""
+    queue_a, queue_b = a.helpers_queue_s, b.helpers_queue_s
+    cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
+    return queue_b - queue_a - _queued_per_second(queue_a, queue_b, cpu_a, cpu_b) * (cpu_b - cpu_a)
+
+
+def _cpu_seconds(c: Composition) -> float:
+    """Return CPU time on the path, polling included, since all of it may queue."""
+    return float(c.run.sum() + c.waits.sum() + c.imports.sum()) + c.untraced_run_s
+
+
+def _blocked_seconds(c: Composition) -> float:
+    return float(c.blocked.sum()) + c.untraced_blocked_s
+
+
+def _queued_per_second(queue_a: float, queue_b: float, cpu_a: float, cpu_b: float) -> float:
+    """Return the queueing per second of CPU time that both sides have: it grows with the CPU time.
+
+    It is the smaller one, so that the sides can be exchanged, and what follows the CPU time is never more
+    than a side queued.
+    """
+    return min(queue_a / cpu_a, queue_b / cpu_b) if cpu_a > 0 and cpu_b > 0 else 0.0
+
+
+def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
+    """Return the mean of a side's runs, each scaled to the side's wall; runs of zero length are left out."""
+    return Composition.mean([c.scaled(wall_s / c.wall_s) for c in runs if c.wall_s > 0] or runs)
+
+
+def _book(
+    a: Composition,
+    b: Composition,
+    origins: Origins,
+    unknown_code: int,
+    spun_s: float,
+) -> _Booked:
+    """Book the difference of two compositions; the buckets add up to the difference of their walls."""
+    sites = origins.sites
+    seconds = sites.seconds(a.run, b.run)  # explained by changed calls
+    per_call = b.run - a.run - sites.by_row(seconds)
+    process_rows = sites.by_row(seconds * sites.of_processes)
+    code_rows = sites.by_row(seconds * sites.from_code)
+    work_rows = sites.by_row(seconds) - code_rows - process_rows
+    shared = per_call * (1.0 - origins.cost_from_code)
+    code_rows = code_rows + per_call * origins.cost_from_code
+    if unknown_code >= 0:
+        code_rows = code_rows.copy()
+        shared = shared.copy()
+        code_rows[unknown_code] += shared[unknown_code]
+        shared[unknown_code] = 0.0
+    cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
+    # Queueing that only grew with the CPU time is booked with the cause of that growth.
+    per_second = _queued_per_second(a.queue_s, b.queue_s, cpu_a, cpu_b)
+    with_queue = 1.0 + per_second
+    queue = b.queue_s - a.queue_s - per_second * (cpu_b - cpu_a)
+    spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
+    speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
+    polled = with_queue * (b.waits - a.waits)
+    imports = with_queue * (b.imports - a.imports)
+    held = _held_by_code(a, b, origins)
+    parts: _Booked = {
+        "startup": (
+            b.startup_s - a.startup_s + float(imports.sum()) + with_queue * float(process_rows.sum()),
+            imports + with_queue * process_rows,
+        ),
+        "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),
+        "code": (with_queue * float(code_rows.sum()) + float(held.sum()), with_queue * code_rows + held),
+        "speed": (with_queue * speed, with_queue * shared),
+        "queue": (queue + with_queue * spinning, b.queued - a.queued),
+        "blocked": (_blocked_seconds(b) - _blocked_seconds(a), b.blocked - a.blocked),
+        "loading": (b.loading_s - a.loading_s, b.delivering - a.delivering),
+        "imbalance": (b.imbalance_s - a.imbalance_s, b.waiting_for_ranks - a.waiting_for_ranks),
+    }
+    # CPU time of polling follows the time waited: it is neither work nor a cause.
+    parts["rest"] = (float(polled.sum()), polled)
+    for name, before, after in (("gil", a.gil, b.gil), ("gc", a.collected, b.collected)):
+        rows = np.zeros(0) if before is None or after is None else after - before
+        if name == "gil" and held.any():
+            rows = rows * (1.0 - held.sum() / rows.sum())  # which of them waited for changed code is unknown
+        parts[name] = (float(rows.sum()), rows)
+    on_gpu = np.zeros(0) if a.on_gpu is None or b.on_gpu is None else b.on_gpu - a.on_gpu
+    parts[GPU] = (float(on_gpu.sum()), on_gpu)
+    parts[CAPTURE] = (b.capture_s - a.capture_s, None)
+    return parts
+
+
+def _held_by_code(a: Composition, b: Composition, origins: Origins) -> Floats:
+    """Return the change of waiting for the interpreter's lock while changed code held it; shape (n,).
+
+    It has the sign of the change of all that waiting, and is no greater.
+    """
+    none = np.zeros(len(b.run))
+    if a.gil is None or b.gil is None or a.held is None or b.held is None:
+        return none
+    waited = float(b.gil.sum() - a.gil.sum())
+    sign = math.copysign(1.0, waited)
+    held = sign * np.maximum(sign * (b.held - a.held), 0.0) * origins.below
+    whole = float(held.sum())
+    return held * min(1.0, waited / whole) if whole and waited else none
+
+
+def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
+    """Return half-widths of 95 % intervals, from estimated calls and the estimated cost of capture."""
+    sites = origins.sites
+    per_second = _queued_per_second(a.queue_s, b.queue_s, _cpu_seconds(a), _cpu_seconds(b))
+    error = (1.0 + per_second) * sites.errors(a.run, b.run)
+    captured = math.hypot(a.capture_error_s, b.capture_error_s)
+    cost = origins.cost_from_code[sites.row]
+    return {
+        "startup": float((error * sites.of_processes).sum()),
+        "work": float((error * (1.0 - sites.from_code - sites.of_processes)).sum()),
+        "code": float((error * np.abs(sites.from_code - cost)).sum()),
+        "speed": float((error * (1.0 - cost)).sum()) + captured,
+        CAPTURE: captured,
+    }
+
+
+def _resampled(
+    baseline: Sequence[Composition],
+    candidate: Sequence[Composition],
+    origins: Origins,
+    unknown_code: int,
+    spun_s: float,
+    booked: _Booked,
+) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of each bucket, from resampled repeats."""
+    draw = np.random.default_rng(SEED)
+    kept = _heavy(baseline, candidate)
+    few_a, few_b = (Repeats([c.taken(kept) for c in side]) for side in (baseline, candidate))
+    n, m = len(baseline), len(candidate)
+    part_origins = origins.taken(kept)
+    at_code = np.flatnonzero(kept == unknown_code)
+    code = int(at_code[0]) if len(at_code) else -1
+    drawn: dict[str, list[float]] = {name: [] for name in booked}
+    for _ in range(RESAMPLES):
+        some_a, some_b = few_a.mean(draw.integers(0, n, n)), few_b.mean(draw.integers(0, m, m))
+        for name, (seconds, _) in _book(some_a, some_b, part_origins, code, spun_s).items():
+            drawn[name].append(seconds)
+    intervals = {}
+    for name, values in drawn.items():
+        low, high = np.percentile(values, INTERVAL)
+        # The omitted rows shift all resamples equally.
+        shift = booked[name][0] - float(np.mean(values))
+        intervals[name] = float(low) + shift, float(high) + shift
+    return intervals
+
+
+def _as_other_programs(
+    booked: _Booked, wall_a: float, whole_a: Composition
+) -> dict[str, tuple[float, float]]:
+    """Return the 95 % interval of each bucket, from repeats of other programs; capture has none."""
+    noise = {name: value(f"noise.{name}") * wall_a for name in (*BUCKETS, *PAUSES, GPU)} | {CAPTURE: 0.0}
+    # Beside a busy neighbour, queueing differs from repeat to repeat, and startup queues as well.
+    noise["queue"] += value("noise.queue-again") * whole_a.queue_s
+    noise["startup"] += value("noise.queue-again") * max(0.0, whole_a.startup_s)
+    return {name: (seconds - noise[name], seconds + noise[name]) for name, (seconds, _) in booked.items()}
+
+
+def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) -> npt.NDArray[np.intp]:
+    """Return the rows that hold all but a thousandth of the path's time."""
+    whole = sum(np.abs(c.run) + np.abs(c.blocked) + np.abs(c.waits) for c in (*baseline, *candidate))
+    assert not isinstance(whole, int)
+    order = np.argsort(-whole, kind="stable")
+    held = np.cumsum(whole[order])
+    if not len(held) or held[-1] <= 0:
+        return order[:0]
+    return order[: int(np.searchsorted(held, 0.999 * held[-1])) + 1]
+
+
+def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
+    """Return what both sides waited for, by kind; `a` is ``None`` for one run alone."""
+    if b is None or not b.size:
+        return ()
+    before = np.zeros(b.shape) if a is None else a
+    change = b - before
+    found = [
+        Waited(what, float(before[i].sum()), float(b[i].sum()), row, readable_name(names[row]))
+        for i, what in enumerate(WAITS[: len(b)])
+        if b[i].any() or before[i].any()
+        for row in (int(np.argmax(np.abs(change[i]))),)
+    ]
+    return tuple(sorted(found, key=lambda one: -abs(one.candidate_s - one.baseline_s)))
+
+
+def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
+    """Return the same parts, each with its main wait."""
+    if b is None or not b.size:
+        return tuple(parts)
+    change = b if a is None else b - a
+    found = []
+    for part in parts:
+        by_kind = change[:, part.row] * math.copysign(1.0, part.seconds)
+        most = int(np.argmax(by_kind))
+        found.append(
+            replace(part, what=WAITS[most])
+            if by_kind[most] >= value("part.most") * abs(part.seconds)
+            else part
+        )
+    return tuple(found)
+
+
+def _for_lock(gil: Floats | None) -> Floats | None:
+    """Return waiting for the interpreter's lock in the form of `_waited`, where it is the first kind."""
+    return None if gil is None else gil[np.newaxis]
+
+
+#: Fewest seconds for which a function held the lock: the kernel's clocks count ns.
+_RESOLUTION_S = 1e-9
+
+
+def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
+    """Return functions that held the interpreter's lock while others waited longer for it."""
+    if b is None:
+        return ()
+    return _largest(names, b if a is None else b - a, 1.0, "holder", _RESOLUTION_S)
+
+
+def _largest(
+    names: Sequence[str], rows: Floats | None, seconds: float, kind: str = "function", least: float = 0.0
+) -> tuple[Part, ...]:
+    """Return the functions that moved a bucket in its direction, by more than `least`, greatest first."""
+    if rows is None or not len(rows) or not seconds:
+        return ()
+    pushed = rows * math.copysign(1.0, seconds)
+    order = np.argsort(-pushed, kind="stable")[:PARTS]
+    return tuple(
+        Part(i, readable_name(names[i]), float(rows[i]), kind) for i in order.tolist() if pushed[i] > least
+    )
