@@ -62,9 +62,11 @@ def _not_the_code(a: Advice) -> str:
     )
 
 
-def _more_runs(a: Advice) -> str:
+def _more_runs(a: Advice) -> _Line:
     runs = a.numbers["runs"]
-    return f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
+    if a.argv:
+        return _capture(a, a.subject, "--repeat", str(runs)), "shows how much its repeats differ"
+    return (), f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
 
 
 #: What to do about a wait, by what was waited for.
@@ -106,7 +108,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "run-to-end": lambda a: (_capture(a, a.subject), "until it ends without an error"),
     "capture-exact": lambda a: (_capture(a, a.subject, "--exact"), "counts every call"),
     "capture-sampled": lambda a: (_capture(a, a.subject, "--sampled"), "adds little wall time"),
-    "more-runs": lambda a: ((), _more_runs(a)),
+    "more-runs": _more_runs,
     "same-settings": lambda a: (
         _capture(a, "same-settings"),
         "with the variables of the baseline: if the difference goes away, they are its cause",

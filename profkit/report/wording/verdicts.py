@@ -99,12 +99,7 @@ def comparison_block(diff: Diff) -> VerdictBlock:
     # Times of different work make no headline.
     if verdict.rule in ("identical", *_UNDECIDED) or not (before > 0 and after > 0):
         return block
-    took = _took(diff, before, after)
-    if verdict.cause == "no-change":
-        if verdict.numbers.get("both.lacked-cpus"):
-            return replace(block, headline=f"No change, but both runs lacked CPUs: {took}", tone="unsure")
-        return replace(block, headline=f"{block.headline}: {took}")
-    ratio = after / before
+    took, ratio = _took(diff, before, after), after / before
     same = value("headline.same-time")
     if ratio >= same:
         times = f"{units.factor(ratio)} slower, {took}"
@@ -112,6 +107,12 @@ def comparison_block(diff: Diff) -> VerdictBlock:
         times = f"{units.factor(1 / ratio)} faster, {took}"
     else:
         times = f"No slower, {took}"
+    if verdict.cause == "no-change":
+        if verdict.numbers.get("both.lacked-cpus"):
+            return replace(block, headline=f"No change, but both runs lacked CPUs: {took}", tone="unsure")
+        if max(ratio, 1 / ratio) > value("time.sure-of-none"):
+            return replace(block, headline=f"{times}: within the noise of single runs", tone="unsure")
+        return replace(block, headline=f"{block.headline}: {took}")
     if verdict.cause == "faster":
         return replace(block, headline=times if ratio < 1 else f"{block.headline}: {took}")
     # Without lost time there is no alarm, however sure the cause is.

@@ -18,6 +18,7 @@ from profkit.verdict.machine_differences import models_differ, other_instruction
 from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row
 from profkit.verdict.rule import Judged
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import Advice
 
 #: Variables that size thread pools; variables that the run set come first, else the first two are named.
@@ -228,8 +229,20 @@ def _same_settings(case: Case, lost: float) -> Found:
 
 def _more_runs(case: Case, lost: float) -> Found:
     missing = ENOUGH_RUNS - case.signals.repeats
-    if missing > 0:
-        yield Advice("more-runs", numbers={"runs": missing})
+    if missing <= 0:
+        return
+    commands = {"baseline": case.before.command, "candidate": case.now.command}
+    if not all(commands.values()):
+        commands = {"": ()}
+    for side, command in commands.items():
+        yield Advice("more-runs", command, subject=side, numbers={"runs": missing})
+
+
+def _if_far(case: Case, lost: float) -> Found:
+    """Return the advice on more runs where single runs differ by more than clean ones mostly do."""
+    factor = case.read("time.slowdown")
+    if isinstance(factor, float) and max(factor, 1 / factor) > value("time.sure-of-none"):
+        yield from _more_runs(case, lost)
 
 
 def _run_sides(kind: str, wanted: Callable[[SideFacts, int], bool]) -> Callable[[Case, float], Found]:
@@ -315,6 +328,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "not-the-code": _not_the_code,
     "capture-both": _run_sides("capture-side", lambda side, status: side.wait_fraction is None),
     "more-runs": _more_runs,
+    "more-runs-if-far": _if_far,
     "same-settings": _same_settings,
     "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),
     "capture-exact": _run_sides("capture-exact", lambda side, status: True),

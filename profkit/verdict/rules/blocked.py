@@ -11,7 +11,7 @@ OFF_CPU = Rule(
     about="most of the lost time is I/O, locks, sleep or a stopped process",
     bucket="blocked",
     requires=("pair.counters",),
-    unless=("loading",),
+    unless=("loading", "more-ranges"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),

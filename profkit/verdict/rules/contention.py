@@ -94,7 +94,12 @@ RUN_QUEUE_WAIT = Rule(
         # It must explain most of the loss without a known cause, or if both sides queued with the same settings:
         # any cause that adds work adds queueing too.
         (
-            (yes("contention.known"), no("both.lacked-cpus"), more("account.queue", "queue.least")),
+            (
+                yes("contention.known"),
+                yes("contention.grew"),
+                no("both.lacked-cpus"),
+                more("account.queue", "queue.least"),
+            ),
             (
                 yes("contention.known"),
                 more("settings.queue", "part.most"),

@@ -10,6 +10,7 @@ GIL = Rule(
     about="most of the lost time is waiting for the interpreter's lock while functions of other threads held it",
     bucket="gil",
     requires=("pair.counters",),
+    unless=("more-ranges",),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.gil", "part.most"),

@@ -40,7 +40,7 @@ WITHIN_NOISE = Rule(
     doubts=(((yes("pair.plain"),), 0.6),),
     strength="no-change.strength",
     evidence=("distance", "wall"),
-    advice=("capture-both",),
+    advice=("capture-both", "more-runs-if-far"),
     numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus", "pair.counters"),
 )
 
