@@ -36,6 +36,7 @@ from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, Told, profile, ranges, timed, with_estimates, with_main, with_thread
 from tests.programs import (
     ACQUIRE,
+    QUEUE_GET,
     Fn,
     assert_adds_up,
     captured,
@@ -328,6 +329,14 @@ class TestCallsUnknown:
         assert (more.cause, more.rule, more.subject) == ("workload-change", "more-ranges", "step")
         longer = judged(before, with_steps(estimated(loop(slower=2.0), None), 100, 0.06))
         assert longer.rule != "more-ranges"
+        # Who has more to do waits longer for it too.
+        waits = [
+            program([*training(slower=0.5), Fn("get", 10, off=off, callers={"main": 10}, file=QUEUE_GET)])
+            for off in (2.0, 6.0)
+        ]
+        a, b = (with_steps(estimated(run, None), 100 * n, 0.03) for n, run in zip((1, 2), waits, strict=True))
+        assert judged(a, b).rule == "more-ranges"
+        assert judged(a, with_steps(b, 100, 0.06)).cause == "blocked"
 
     def test_what_samples_scatter_by_is_no_other_order(self) -> None:
         """Two samplings of one program, of 300 samples each."""
@@ -404,7 +413,7 @@ class TestCapture:
         assert found.program_s == pytest.approx(0.1 * LOOP_S)
 
     def test_of_what_it_added_to_workers_what_was_waited_for(self) -> None:
-        """Two workers compute for 2 s each while the main thread waits for 2 s: half of what they do is on the path."""
+        """Two workers compute for 2 s each while the main thread waits for 2 s: half of that is on the path."""
 
         def pool(added: float) -> Run:
             waits = [Fn("main", run=0.5), Fn(ACQUIRE, 10, off=2.0 + added / 2, callers={"main": 10})]

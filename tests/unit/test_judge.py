@@ -463,6 +463,35 @@ def test_more_workers_are_the_cause_in_a_program_that_queued_before_as_well() ->
     assert judge(compare(before, ranks(16, 0.2, 9.0))).cause != "contention"
 
 
+def test_contention_that_was_there_before_is_not_why_more_work_takes_longer() -> None:
+    """Five threads on two CPUs queue, and with twice the work somewhat more than twice as long."""
+
+    def side(work: float, ratio: float, helpers: int) -> Run:
+        return program(
+            training(slower=work, ratio=ratio), helpers=[(2.0 * work, ratio * 2.0 * work)] * helpers
+        )
+
+    before = side(1.0, 0.25, 4)
+    more = compare(before, side(2.0, 0.5, 4))
+    assert (more.read("contention.known"), more.read("contention.grew")) == (True, False)
+    assert 0.2 < more.read("account.queue") < 0.5
+    assert judge(more).cause != "contention"
+    # Threads that were not there before are the cause.
+    threads = compare(before, side(2.0, 0.5, 8))
+    assert threads.read("contention.grew") is True
+    assert judge(threads).cause == "contention"
+
+
+@pytest.mark.parametrize(("factor", "tone"), [(1.1, "good"), (1.25, "unsure"), (0.78, "unsure")])
+def test_single_runs_that_differ_by_a_fifth_are_not_called_alike(factor: float, tone: str) -> None:
+    found = judged(run(scaled(1.0)), run(scaled(factor)))
+    assert found.verdict.cause == "no-change"
+    assert comparison_block(found).tone == tone
+    more = [one for one in found.verdict.advice if one.kind == "more-runs"]
+    assert [one.subject for one in more] == (["baseline", "candidate"] if tone == "unsure" else [])
+    assert all(one.argv == ("python", "train.py") for one in more)
+
+
 def test_changed_source_is_named_on_a_machine_that_drifted() -> None:
     def side(drift: float, forward: float, product: float, source: str) -> Run:
         return program(
