@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from profkit.verdict.readings.known_values import factor, growth
+from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading, less, more
 from profkit.verdict.thresholds import value
 
@@ -48,10 +48,8 @@ def _others(case: Case) -> bool:
 
 
 def _grew(case: Case) -> bool:
-    """Return whether more CPU is asked for than beside the baseline, by the program itself or by others."""
-    demanded = factor(case.before.demand, case.now.demand)
-    own = demanded is not None and demanded >= value("threads.more")
-    return own or bool(more_threads(case)) or _others(case)
+    """Return whether there are more threads per CPU than in the baseline, or others take more."""
+    return bool(more_threads(case)) or _others(case)
 
 
 def _others_added(case: Case) -> float:
@@ -168,9 +166,6 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "demand": Reading(
         "factor", "CPUs that its threads ask for, over those available", lambda c: c.now.demand
     ),
-    "demand.factor": Reading(
-        "factor", "demand over the baseline's", lambda c: factor(c.before.demand, c.now.demand)
-    ),
     "threads.growth": Reading(
         "factor", "growth of the threads, workers or processes per CPU", _threads_growth
     ),
@@ -201,10 +196,9 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
     "contention.grew": Reading(
         "bool",
-        "its own threads and processes, or other programs, ask for more CPU than beside the baseline",
+        "it has more threads or processes per CPU than the baseline, or other programs take more",
         _grew,
         (
-            more("demand.factor", "threads.more"),
             more("threads.growth", "threads.more"),
             more("others", "others"),
             more("others.growth", "others.growth"),

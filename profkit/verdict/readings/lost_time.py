@@ -189,6 +189,9 @@ LOST_TIME: Mapping[str, Reading] = {
         "share", "seconds of more calls over the baseline's wall", lambda c: of_baseline(c, "work")
     ),
     "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
+    "account.calls-and-cost": Reading(
+        "share", "part of the lost time: more calls, and cost per call", lambda c: _part(c, "work", "speed")
+    ),
     "account.capture": Reading(
         "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
     ),

@@ -144,7 +144,6 @@ _MORE_OF_THE_SAME = (
     less("pair.residue", "programs.threads"),
     more("time.over-drift", "time.drift-or-own"),
     more("cpu.part", "part.most"),
-    more("account.speed", "speed.part"),
 )
 
 MORE_PER_CALL = Rule(
@@ -163,6 +162,7 @@ MORE_PER_CALL = Rule(
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
+        more("account.speed", "speed.part"),
         no("command.differs"),
         yes("calls.same"),
     ),
@@ -226,8 +226,13 @@ MORE_TO_DO = Rule(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
         *("more-ranges", "fewer-workers", "fewer-threads"),
     ),
-    # A function that samples of the baseline missed may have changed.
-    conditions=(*_MORE_OF_THE_SAME, yes("calls.undecided"), less("uncalled.part", "code.part")),
+    conditions=(
+        *_MORE_OF_THE_SAME,
+        more("account.calls-and-cost", "speed.part"),
+        yes("calls.undecided"),
+        # A function that samples of the baseline missed may have changed.
+        less("uncalled.part", "code.part"),
+    ),
     alternatives=(NO_QUEUE,),
     confidence=0.75,
     strength="time.log-slowdown",
