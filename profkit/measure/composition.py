@@ -29,8 +29,9 @@ class Composition:
     where ``None``.
 
     `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
-    `blocked` and `run` where ``None``. `held`, not a part of the wall, is how long threads waited while a
-    function held the lock. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured
+    `blocked` and `run` where ``None``. No parts of the wall are `held`, how long threads waited while a function
+    held the lock, and `helpers_off_by`, shape as `off_by`, how long helpers waited for what no thread of the
+    program ends. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured
     functions, else 0. `helpers_part`, a share, of all that helpers did is on the path. `capture_s` and
     `capture_error_s` (half the 95 % interval) are 0 unless `less_capture` set them.
     """
@@ -58,6 +59,7 @@ class Composition:
     collected: Floats | None = None
     held: Floats | None = None
     off_by: Floats | None = None
+    helpers_off_by: Floats | None = None
     on_gpu: Floats | None = None
 
     @property
@@ -83,6 +85,7 @@ class Composition:
             collected=None,
             held=None,
             off_by=None,
+            helpers_off_by=None,
         )
 
     def without_gpu(self) -> Composition:

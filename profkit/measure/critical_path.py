@@ -15,10 +15,10 @@ from profkit.measure import pause_seconds
 from profkit.measure.composition import Composition
 from profkit.measure.path_reading import PathReading
 from profkit.model.arrays import Bools, Floats, spread
-from profkit.model.pauses import WAITS
+from profkit.model.pauses import FOR_EACH_OTHER, WAITS
 
-#: Kinds of waiting that threads and processes of one program end for each other.
-_FOR_OTHERS = [WAITS.index(kind) for kind in ("lock", "child", "pipe", "poll")]
+#: Rows of `FOR_EACH_OTHER` in arrays by kind.
+_FOR_OTHERS = [WAITS.index(kind) for kind in FOR_EACH_OTHER]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,10 @@ def compose(
     off_by[pause_seconds.GIL] = 0.0
     stood = helping.stood - helping.stood_by[pause_seconds.GIL]
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
+    helpers_off_by = None
+    if reading.helpers_waits is not None:
+        helpers_off_by = reading.helpers_waits.copy()
+        helpers_off_by[[*_FOR_OTHERS, pause_seconds.GIL]] = 0.0
     return _within_wall(
         reading.wall_s,
         startup_s=reading.wall_s - queue_s - own.total_s,
@@ -119,7 +123,13 @@ def compose(
         on_gpu=own.on_gpu,
         helpers_part=helping.part,
         **(
-            {"gil": gil, "collected": own.collected, "held": reading.held, "off_by": off_by}
+            {
+                "gil": gil,
+                "collected": own.collected,
+                "held": reading.held,
+                "off_by": off_by,
+                "helpers_off_by": helpers_off_by,
+            }
             if reading.own_waits is not None
             else {}
         ),

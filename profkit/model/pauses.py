@@ -39,6 +39,8 @@ STOPPED: PauseKind = "stopped"
 COLLECTIONS: tuple[PauseKind, ...] = ("gc-0", "gc-1", "gc-2")
 #: What an off-CPU thread waits for.
 WAITS = tuple(kind for kind in PAUSE_KINDS if kind not in (HELD, *COLLECTIONS))
+#: Those that threads and processes of one program end for each other.
+FOR_EACH_OTHER = ("lock", "child", "pipe", "poll")
 
 
 @dataclass(frozen=True, slots=True)

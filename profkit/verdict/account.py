@@ -86,7 +86,7 @@ class Account:
     `helpers_queue_s` is queueing of helpers that the path's thread waits for; `imports_s` is the part of
     ``startup`` in which processes other than the main one import modules. `calls_unknown` is the greater
     side's share of the path's CPU time in functions whose calls are not known well enough; their growth is in
-    ``speed``.
+    ``speed``. `helpers_waited` is what helpers waited for, on the path or not, that no thread of the program ends.
     """
 
     baseline_s: float
@@ -97,6 +97,7 @@ class Account:
     helpers_queue_s: float = 0.0
     calls_unknown: float = 0.0
     imports_s: float = 0.0
+    helpers_waited: tuple[Waited, ...] = ()
 
     @property
     def added_s(self) -> float:

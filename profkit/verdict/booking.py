@@ -99,7 +99,8 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = float(whole_b.imports.sum() - whole_a.imports.sum())
-    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports)
+    waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
+    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports, waited)
 
 
 def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
@@ -141,7 +142,15 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     )
     merged = () if c.counters else ("running", "queue")
     imports = float(c.imports.sum())
-    return Account(0.0, wall, buckets, merged, helpers_queue_s=c.helpers_queue_s, imports_s=imports)
+    return Account(
+        0.0,
+        wall,
+        buckets,
+        merged,
+        helpers_queue_s=c.helpers_queue_s,
+        imports_s=imports,
+        helpers_waited=_waited(names, None, c.helpers_off_by),
+    )
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:

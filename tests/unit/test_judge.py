@@ -618,6 +618,39 @@ def test_standing_still() -> None:
     assert (again.rule, again.advice) == ("off-cpu", ())
 
 
+def test_what_workers_wait_for_is_said_where_the_main_thread_waits_for_them() -> None:
+    """They hold a lock while they sleep: one sleeps, the other waits for the lock."""
+    waitpid, sleep, flock = (
+        f"<built-in method {name}>" for name in ("posix.waitpid", "time.sleep", "fcntl.flock")
+    )
+
+    def side(slept: float) -> Run:
+        worker = [
+            Fn("task", 1, 0.4),
+            *(Fn(name, 9, off=slept / 2, callers={"task": 9}) for name in (sleep, flock)),
+        ]
+        main = [Fn("main", 1, 0.1), Fn(waitpid, 1, off=0.5 + slept, callers={"main": 1})]
+        run = program(main, workers=[worker] * 2)
+        pauses = (
+            (Pause(1, "child", 0.5 + slept, 9),),
+            *[(Pause(1, "sleep", slept / 2, 9), Pause(2, "lock", slept / 2, 9))] * 2,
+        )
+        processes = zip(run.processes, pauses, strict=True)
+        return replace(
+            run,
+            processes=tuple(replace(p, threads=(replace(p.threads[0], pauses=of),)) for p, of in processes),
+        )
+
+    found = diffed(side(0.0), side(4.0))
+    assert (found.verdict.cause, found.verdict.numbers["blocked.on"]) == ("blocked", "child")
+    (meanwhile,) = (one for one in found.verdict.evidence if one.signal == "helpers.blocked-on")
+    assert meanwhile.subject == "time.sleep"
+    assert (meanwhile.baseline, meanwhile.candidate) == (0.0, pytest.approx(4.0))
+    alone = judge_run(side(4.0), side(4.0).processes).verdict
+    assert alone is not None
+    assert "helpers.blocked-on" in [one.signal for one in alone.evidence]
+
+
 def test_a_process_that_was_stopped() -> None:
     run = program([Fn("main", 1, 6.0, 0.0, 4.0)])
     assert judge_run(run, run.processes).verdict is None

@@ -76,6 +76,7 @@ SIGNALS: Mapping[str, str] = {
     "gil": "waiting for the interpreter's lock (GIL)",
     "gil.held": "threads waited while {subject} held it",
     "blocked.on": "waiting for {what}",
+    "helpers.blocked-on": "{subject} in other threads and processes",
     "delivery": "main thread waiting for loaders and workers",
     "iterations.wait": "part of the iterations in which the consumer waited for its loader",
     "calls": "calls, weighted by time",
@@ -199,6 +200,7 @@ READINGS: Mapping[str, str | Callable[[Evidence], str]] = {
     "waiting-for-something": "waiting for something other than a CPU",
     "had-the-lock": "",
     "mostly-in": "most in {subject}",
+    "waits-for": "waiting for {what}",
     "functions-that-hand-over": "in the functions that deliver their results",
     "iteration-rate": lambda e: (
         f"{_number(e, 'after') or 0:.3g} iterations/s, against {_number(e, 'before') or 0:.3g}"

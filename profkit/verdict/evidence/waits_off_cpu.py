@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from profkit.measure.side_facts import LEAST_GPU_SHARE, SideFacts
+from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
 from profkit.verdict.readings import Case
+from profkit.verdict.readings.lost_time import blocked_on
 from profkit.verdict.rule import Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence
@@ -74,6 +76,25 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
     return found
 
 
+def _helpers_waited(case: Judged) -> Found:
+    """Return what helpers waited for longer, where the path's thread waits for helpers."""
+    account = case.account
+    if blocked_on(account) not in FOR_EACH_OTHER:
+        return
+    least = LEAST_SHARE * account.seconds("blocked")
+    longer = [one for one in account.helpers_waited if one.candidate_s - one.baseline_s >= least]
+    for waited in longer[:NAMED]:
+        yield Evidence(
+            "helpers.blocked-on",
+            "s",
+            waited.baseline_s if account.baseline_s > 0 else None,
+            waited.candidate_s,
+            reading="waits-for",
+            subject=waited.name,
+            numbers={"what": waited.what},
+        )
+
+
 def _gil_holders(case: Judged) -> Found:
     for bucket in case.account.buckets:
         held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
@@ -137,6 +158,7 @@ def _gpu_others(case: Case) -> Found:
 WAITS_OFF_CPU: Producers = {
     "off": _off,
     "blocked-on": _waited("blocked", "blocked.on"),
+    "helpers-blocked-on": _helpers_waited,
     "imports": _imports,
     "processes": _processes,
     "gil": _waited("gil", "gil"),

@@ -23,7 +23,7 @@ OFF_CPU = Rule(
         ((more("helpers.busy", "workers.busy"),), 0.6),
         ((less("time.slowdown", "time.slower"),), 0.75),
     ),
-    evidence=("off", "blocked-on", "gpu", "main-wait"),
+    evidence=("off", "blocked-on", "helpers-blocked-on", "gpu", "main-wait"),
     advice=("await",),
     numbers=("off", "off-before", "blocked.on"),
 )
@@ -93,7 +93,7 @@ OFF_CPU_ALONE = Rule(
     ),
     confidence=0.8,
     strength="off",
-    evidence=("off", "blocked-on", "gpu", "main-wait"),
+    evidence=("off", "blocked-on", "helpers-blocked-on", "gpu", "main-wait"),
     advice=("await",),
     numbers=("off", "blocked.on"),
 )
