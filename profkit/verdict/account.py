@@ -87,6 +87,7 @@ class Account:
     ``startup`` in which processes other than the main one import modules. `calls_unknown` is the greater
     side's share of the path's CPU time in functions whose calls are not known well enough; their growth is in
     ``speed``. `helpers_waited` is what helpers waited for, on the path or not, that no thread of the program ends.
+    `collected_s` is the garbage collector's time in the path's thread on both sides, 0 where unknown.
     """
 
     baseline_s: float
@@ -98,6 +99,7 @@ class Account:
     calls_unknown: float = 0.0
     imports_s: float = 0.0
     helpers_waited: tuple[Waited, ...] = ()
+    collected_s: tuple[float, float] = (0.0, 0.0)
 
     @property
     def added_s(self) -> float:

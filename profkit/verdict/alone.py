@@ -25,7 +25,7 @@ from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
-from profkit.verdict.readings.lost_time import blocked_on, gil_held
+from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
@@ -188,6 +188,14 @@ READINGS_ALONE: Mapping[str, Reading] = {
         "share",
         "part of the wall: waiting for the interpreter's lock",
         lambda o: o.account.seconds("gil") / (o.account.candidate_s or math.inf),
+    ),
+    "account.gc": Reading(
+        "share",
+        "part of the wall: garbage collection",
+        lambda o: o.account.seconds("gc") / (o.account.candidate_s or math.inf),
+    ),
+    "gc.function": Reading(
+        "text", "function in which most of it struck", lambda o: collecting_function(o.account)
     ),
     "gil.held": Reading(
         "share",

@@ -100,7 +100,10 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = float(whole_b.imports.sum() - whole_a.imports.sum())
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
-    return Account(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports, waited)
+    collected = (_collected_s(whole_a), _collected_s(whole_b))
+    return Account(
+        wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports, waited, collected
+    )
 
 
 def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
@@ -150,7 +153,12 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
         helpers_waited=_waited(names, None, c.helpers_off_by),
+        collected_s=(0.0, _collected_s(c)),
     )
+
+
+def _collected_s(c: Composition) -> float:
+    return 0.0 if c.collected is None else float(c.collected.sum())
 
 
 def _calls_unknown(whole: Composition, origins: Origins) -> float:

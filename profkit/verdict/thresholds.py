@@ -72,6 +72,7 @@ _TABLE: tuple[_Row, ...] = (
         "ratio of the totals over the drift of clean repeats, or of these repeats",
     ),
     ("time.sure-of-none", 1.2, "factor", f"one run a side: beyond it a clean pair is rare ({_BENCH})"),
+    ("gc.of-baseline", 0.05, "share", f"well above noise.gc, below which clean pairs stay ({_BENCH})"),
     ("queue.of-baseline", 0.12, "share", "time.noticed, as a part of the baseline's wall"),
     # Waiting for a CPU
     ("wait.much", 0.15, "share", f"recall 1.00 at 0.2 % false alarms ({_SEVEN})"),
@@ -88,6 +89,7 @@ _TABLE: tuple[_Row, ...] = (
     _convention("steal.growth", 0.05, "cores", "half of steal"),
     ("others", 0.25, "cores", f"all 134 cases of this cause alone ({_SEVEN})"),
     ("gpu.others", 0.1, "share", "by convention; one busy neighbour on an H100: 0.6, none: 0"),
+    ("others.none", 0.05, "cores", f"as much as clean runs differ by ({_SEVEN})"),
     ("others.growth", 0.15, "cores", f"clean runs differ by up to 0.05 ({_SEVEN})"),
     ("others.alone", 0.4, "cores", f"no other side to compare with: clean runs stay below 0.3 ({_BENCH})"),
     ("demand.self", 1.25, "factor", f"demand over CPUs; all 134 cases of this cause alone ({_SEVEN})"),

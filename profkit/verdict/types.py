@@ -31,6 +31,7 @@ CAUSES = (
     "data-starvation",
     "blocked",
     "interpreter-lock",
+    "garbage-collection",
     "start-up",
     "thread-settings",
     "faster",

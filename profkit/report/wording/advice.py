@@ -132,6 +132,13 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         (),
         f"run {display_name(a.subject)} in another process, or in C code that releases the interpreter's lock",
     ),
+    "collect-less": lambda a: (
+        (),
+        (
+            "call gc.collect() and gc.freeze() after the set-up, raise gc.set_threshold, or keep fewer objects that "
+            "refer to others"
+        ),
+    ),
     "fewer-python-threads": lambda a: (
         (),
         "use fewer Python threads, or a free-threaded build; for shorter turns, use sys.setswitchinterval",

@@ -74,6 +74,7 @@ SIGNALS: Mapping[str, str] = {
     "worker.imports": "other processes importing {subject}",
     "processes": "processes",
     "gil": "waiting for the interpreter's lock (GIL)",
+    "gc": "garbage collection in the main thread",
     "gil.held": "threads waited while {subject} held it",
     "blocked.on": "waiting for {what}",
     "helpers.blocked-on": "{subject} in other threads and processes",

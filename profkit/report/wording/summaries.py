@@ -395,6 +395,13 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         else "Threads of one Python process take turns (GIL): waiting for a turn makes up "
         f"{p.share('account.gil')} of the lost time."
     ),
+    "collections": lambda p: (
+        f"Garbage collections take {p.share('account.gc')} of the wall, mostly in {display_name(p.subject)}."
+        if p.alone
+        else f"Garbage collections took {units.seconds(p.number('gc.seconds'))}, against "
+        f"{units.seconds(p.number('gc.seconds-before'))}: that makes up {p.share('account.gc')} of the lost time, "
+        f"mostly in {display_name(p.subject)}."
+    ),
     "changed-source": _code,
     "calls-per-call": lambda p: (
         f"{display_name(p.subject)} calls other functions, or calls them more often, each time it runs; no other "

@@ -24,6 +24,7 @@ _HEADLINES = {
     "data-starvation": ("Starved of data", "bad"),
     "blocked": ("Blocked, not computing", "bad"),
     "interpreter-lock": ("Threads wait for the interpreter's lock (GIL)", "bad"),
+    "garbage-collection": ("Garbage collection", "bad"),
     "start-up": ("Worker start-up", "bad"),
     "thread-settings": ("Too few threads", "bad"),
     "faster": ("Faster", "good"),

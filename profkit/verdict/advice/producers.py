@@ -342,6 +342,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "start-once": _start_once,
     "gpu-alone": lambda case, lost: (Advice("capture-idle", case.now.command, cures="gpu"),),
     "gpu-processes": lambda case, lost: (Advice("gpu-processes", ("nvidia-smi",)),),
+    "collect-less": lambda case, lost: (Advice("collect-less", cures="gc"),),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-workers": _more_workers,
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),

@@ -103,6 +103,13 @@ def _gil_holders(case: Judged) -> Found:
                 yield Evidence("gil.held", "s", None, part.seconds, reading="had-the-lock", subject=part.name)
 
 
+def _collected(case: Judged) -> Found:
+    before, now = case.account.collected_s
+    alone = not case.account.baseline_s > 0
+    function = str(case.read("gc.function") or "")
+    yield Evidence("gc", "s", None if alone else before, now, reading="mostly-in", subject=function)
+
+
 def _delivery(case: Judged) -> Found:
     a, b = case.before, case.now
     if b.delivery_s is not None:
@@ -163,6 +170,7 @@ WAITS_OFF_CPU: Producers = {
     "processes": _processes,
     "gil": _waited("gil", "gil"),
     "gil-holders": _gil_holders,
+    "gc": _collected,
     "delivery": _delivery,
     "iterations": _iterations,
     "gpu": _gpu,

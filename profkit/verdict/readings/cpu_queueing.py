@@ -39,6 +39,15 @@ def _itself(case: Case) -> bool:
     return not _others(case) and bool(more_threads(case))
 
 
+def _nobody_else(case: Case) -> bool:
+    """Return whether no one else took CPUs, by the kernel's counts, from a program of more threads than CPUs."""
+    b = case.now
+    if b.others_cores is None or not b.available_cpus or b.threads <= b.available_cpus:
+        return False
+    free_of_others = b.others_cores < value("others.none") and (b.steal_cores or 0.0) < value("steal.growth")
+    return free_of_others and not b.throttled
+
+
 def _others(case: Case) -> bool:
     b = case.now
     if (b.others_cores or 0.0) >= value("others") and _others_added(case) >= value("others.growth"):
@@ -96,7 +105,9 @@ def _kind(case: Case) -> str | None:
     if itself or others:
         return "self-oversubscription" if itself else "external-load"
     # Others used as much beside the baseline: they were running, but did not take more.
-    return "external-load" if (b.others_cores or 0.0) >= value("others") else None
+    if (b.others_cores or 0.0) >= value("others"):
+        return "external-load"
+    return "self-oversubscription" if _nobody_else(case) else None
 
 
 def spinning(known: Known) -> float:
@@ -226,7 +237,12 @@ CPU_QUEUEING: Mapping[str, Reading] = {
         "text",
         "who takes the CPUs; if both, whose demand grew",
         _kind,
-        (more("threads.growth", "threads.more"), more("others", "others")),
+        (
+            more("threads.growth", "threads.more"),
+            more("others", "others"),
+            less("others", "others.none"),
+            less("steal", "steal.growth"),
+        ),
     ),
     "contention.who": Reading(
         "text",

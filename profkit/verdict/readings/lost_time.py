@@ -90,6 +90,12 @@ def gil_held(found: Account) -> float | None:
     return min(1.0, held / found.seconds("gil"))
 
 
+def collecting_function(account: Account) -> str | None:
+    """Return the function in which most of the garbage collection struck."""
+    parts = [part for bucket in account.buckets if bucket.name == "gc" for part in bucket.parts]
+    return parts[0].name if parts else None
+
+
 def blocked_on(account: Account) -> str | None:
     """Return what most time off the CPU waited for; ``None`` without a main wait, or if not seen."""
     for bucket in account.buckets:
@@ -181,6 +187,20 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time: waiting for the interpreter's lock",
         lambda c: separate(c, "gil"),
     ),
+    "account.gc": Reading("share", "part of the lost time: garbage collection", lambda c: separate(c, "gc")),
+    "account.gc-of-baseline": Reading(
+        "share", "added garbage collection over the baseline's wall", lambda c: of_baseline(c, "gc")
+    ),
+    "account.gc-beyond": Reading(
+        "bool",
+        "garbage collection is beyond its noise",
+        lambda c: any(bucket.name == "gc" and bucket.low > 0 for bucket in c.account.buckets),
+    ),
+    "gc.function": Reading(
+        "text", "function in which most of it struck", lambda c: collecting_function(c.account)
+    ),
+    "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
+    "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")

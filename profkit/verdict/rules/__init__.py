@@ -9,6 +9,7 @@ from profkit.verdict.rules import (
     contention,
     data_starvation,
     faster,
+    garbage_collection,
     gpu_waits,
     interpreter_lock,
     no_change,
@@ -38,6 +39,7 @@ RULES: tuple[Rule, ...] = (
     workload_change.MORE_RANGES,
     data_starvation.LOADING,
     interpreter_lock.GIL,
+    garbage_collection.COLLECTIONS,
     gpu_waits.SHARED,
     gpu_waits.CHANGED_CODE,
     gpu_waits.MORE_WORK,
@@ -75,6 +77,7 @@ RULES_ALONE: tuple[Rule, ...] = (
     contention.QUEUED_ALONE,
     data_starvation.LOADING_ALONE,
     interpreter_lock.GIL_ALONE,
+    garbage_collection.COLLECTIONS_ALONE,
     blocked.STOPPED_ALONE,
     blocked.OFF_CPU_ALONE,
 )

@@ -1,0 +1,42 @@
+"""Rules of ``garbage-collection``: the collector takes the time of the path's thread."""
+
+from __future__ import annotations
+
+from profkit.verdict.rule import Rule, more, yes
+
+_EVIDENCE = ("gc", "main-wait", "wall")
+_ADVICE = ("collect-less",)
+
+COLLECTIONS = Rule(
+    id="collections",
+    cause="garbage-collection",
+    about="most of the lost time is garbage collection in the thread of the critical path",
+    bucket="gc",
+    requires=("pair.counters",),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("account.gc", "part.most"),
+        more("account.gc-of-baseline", "gc.of-baseline"),
+        yes("account.gc-beyond"),
+    ),
+    confidence=0.9,
+    evidence=_EVIDENCE,
+    advice=_ADVICE,
+    subject="gc.function",
+    numbers=("account.gc", "gc.seconds", "gc.seconds-before"),
+)
+
+COLLECTIONS_ALONE = Rule(
+    id="collections",
+    cause="garbage-collection",
+    about="garbage collection takes a large part of the wall",
+    bucket="gc",
+    requires=("pair.counters",),
+    conditions=(more("wall", "alone.wall"), more("account.gc", "alone.waits")),
+    confidence=0.85,
+    strength="account.gc",
+    evidence=_EVIDENCE[:1],
+    advice=_ADVICE,
+    subject="gc.function",
+    numbers=("account.gc",),
+)
