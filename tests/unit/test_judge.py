@@ -230,6 +230,45 @@ def test_threads_that_no_pool_explains_are_the_programs_own() -> None:
     assert "own-threads" not in [piece.kind for piece in judged(before, many).verdict.advice]
 
 
+@pytest.mark.parametrize(
+    ("others", "threads", "kind"), [(0.0, 4, "self-oversubscription"), (0.2, 4, None), (0.0, 2, None)]
+)
+def test_where_nobody_else_took_cpus_more_threads_than_cpus_did(
+    others: float, threads: int, kind: str | None
+) -> None:
+    """Threads that take turns ask for no more CPUs than there are, and queue all the same."""
+
+    def side(ratio: float) -> Run:
+        run = program(training(ratio=ratio), others=others)
+        (process,) = run.processes
+        idle = Thread(profile([]), tid=7, run_s=0.0, run_queue_wait_s=0.0)
+        return with_main(run, threads=(*process.threads, *[idle] * (threads - 1)))
+
+    verdict = diffed(side(0.0), side(0.5)).verdict
+    assert (verdict.cause, verdict.kind) == ("contention", kind)
+    assert ("capture-idle" in [one.kind for one in verdict.advice]) is (kind is None)
+
+
+@pytest.mark.parametrize(("added", "cause"), [(1.0, "garbage-collection"), (0.1, "no-change")])
+def test_garbage_collection_that_takes_longer(added: float, cause: str) -> None:
+    def side(collected: float) -> Run:
+        run = program([fn if fn.name != "load" else replace(fn, run=fn.run + collected) for fn in training()])
+        (process,) = run.processes
+        names = [process.threads[0].profile.strings[i] for i in process.threads[0].profile.name.tolist()]
+        pauses = (Pause(names.index("load"), "gc-2", collected, 9),)
+        return with_main(run, threads=(replace(process.threads[0], pauses=pauses),))
+
+    found = diffed(side(0.5), side(0.5 + added))
+    assert found.verdict.cause == cause
+    if cause != "no-change":
+        assert found.verdict.subject == "load"
+        assert found.account.collected_s == pytest.approx((0.5, 1.5))
+        assert "1.50 s, against 500 ms" in comparison_block(found).summary
+    alone = judge_run(side(4.0), side(4.0).processes).verdict
+    assert alone is not None
+    assert alone.cause == "garbage-collection"
+
+
 def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:
     sure, mild = (judged(CLEAN, run(scaled(k), wait=3.2 * (k - 1))).verdict for k in (2.0, 1.13))
     assert sure.rule == mild.rule == "run-queue-wait"
