@@ -476,6 +476,14 @@ class TestCapture:
         assert found.account.seconds("queue") == pytest.approx(1.2, rel=0.01)
         assert judge(found).cause == "contention"
 
+    @pytest.mark.parametrize(("error", "faster"), [(0.2, True), (2.0, False)])
+    def test_a_candidate_is_faster_only_beyond_its_interval(self, error: float, faster: bool) -> None:
+        more = captured(with_capture(loop(), 0.5), 0.5, error)
+        found = judged(with_capture(loop(slower=1.6), 0.1), more)
+        assert (found.cause == "faster") is faster
+        if faster:
+            assert "without capture overhead" in summary_of(found)
+
     def test_its_interval_is_that_of_the_estimates(self) -> None:
         a, b = captured(with_capture(loop(), 0.5), 0.5, 0.3), captured(with_capture(loop(), 0.9), 0.9, 0.4)
         bucket = compare(a, b).account.bucket(CAPTURE)

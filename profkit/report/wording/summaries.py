@@ -109,8 +109,15 @@ def _work(p: _Parts) -> str:
     )
 
 
+def _no_capture(p: _Parts) -> str:
+    """Say that a factor is not that of the walls, which are printed above."""
+    walls = p.number("time.walls")
+    apart = walls is not None and units.factor(walls) != p.factor("time.slowdown")
+    return " without capture overhead" if apart else ""
+
+
 def _within(p: _Parts) -> str:
-    total = f"the total ({p.factor('time.slowdown')}) is within the drift of clean repeats"
+    total = f"the total ({p.factor('time.slowdown')}{_no_capture(p)}) is within the drift of clean repeats"
     if not p.numbers.get("pair.counters"):
         return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
     return f"No reordering beyond noise, {total}, and the {_main_queued(p)}."
@@ -285,11 +292,11 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "within-noise": _within,
     "same-total": lambda p: (
         "Time moved between functions, but none was lost: the candidate takes "
-        f"{p.factor('time.slowdown')} the baseline's time, and its {_main_queued(p)}."
+        f"{p.factor('time.slowdown')} the baseline's time{_no_capture(p)}, and its {_main_queued(p)}."
     ),
     "nothing-beyond": lambda p: (
         "No part of the time changed more than between repeats: the candidate takes "
-        f"{p.factor('time.slowdown')} the baseline's time, and its {_main_queued(p)}."
+        f"{p.factor('time.slowdown')} the baseline's time{_no_capture(p)}, and its {_main_queued(p)}."
     ),
     "call-counts": _work,
     "other-function": _other_function,
@@ -423,7 +430,9 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"Every function takes about {p.factor('per-call')} the CPU time for the same calls, without waiting "
         "for a CPU: the CPU did less per second (clock, memory, other guests on the host)."
     ),
-    "less-time": lambda p: f"The candidate takes {p.factor('time.slowdown')} the baseline's time.",
+    "less-time": lambda p: (
+        f"The candidate takes {p.factor('time.slowdown')} the baseline's time{_no_capture(p)}."
+    ),
     "another-program": (
         "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
     ),

@@ -19,6 +19,12 @@ def _slowdown(case: Case) -> float:
     return math.exp(case.signals.log_slowdown)
 
 
+def _surely_less(case: Case) -> bool:
+    """Return whether time was saved even if capture added as much less to the candidate as its interval allows."""
+    found = case.account
+    return found.program_s + sum((b.high - b.low) / 2 for b in found.buckets if b.name == CAPTURE) < 0
+
+
 def _drift(case: Case) -> float:
     """Return the factor by which totals of clean runs differ: pooled, or from the repeats' own scatter."""
     s = case.signals
@@ -107,7 +113,12 @@ def blocked_on(account: Account) -> str | None:
 
 
 LOST_TIME: Mapping[str, Reading] = {
-    "time.slowdown": Reading("factor", "candidate's time over the baseline's", _slowdown),
+    "time.slowdown": Reading(
+        "factor", "candidate's time over the baseline's, without capture overhead", _slowdown
+    ),
+    "time.walls": Reading(
+        "factor", "time.slowdown with capture overhead", lambda c: math.exp(c.signals.log_walls)
+    ),
     "time.over-drift": Reading(
         "factor", "the slow-down over the drift of clean repeats", lambda c: _slowdown(c) / _drift(c)
     ),
@@ -118,6 +129,9 @@ LOST_TIME: Mapping[str, Reading] = {
         "bool",
         "each of several repeats took longer than every baseline run, and the medians differ beyond their noise",
         lambda c: c.signals.lost_throughout,
+    ),
+    "time.surely-less": Reading(
+        "bool", "less time, whatever the interval of capture overhead allows", _surely_less
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
     "account.queue": Reading(

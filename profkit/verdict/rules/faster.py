@@ -12,7 +12,7 @@ LESS_TIME = Rule(
     cause="faster",
     about="the candidate was faster by more than the noise",
     unless=("identical",),
-    conditions=(less("pair.residue", "programs.residue"),),
+    conditions=(less("pair.residue", "programs.residue"), yes("time.surely-less")),
     alternatives=(
         (
             (*_FREED, more("time.speedup", "time.noticed")),
@@ -24,5 +24,8 @@ LESS_TIME = Rule(
     ),
     confidence=0.9,
     evidence=("wall", "main-wait-before"),
-    numbers=("time.slowdown",),
+    numbers=(
+        "time.slowdown",
+        "time.walls",
+    ),
 )

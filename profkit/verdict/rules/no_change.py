@@ -41,7 +41,14 @@ WITHIN_NOISE = Rule(
     strength="no-change.strength",
     evidence=("distance", "wall"),
     advice=("capture-both", "more-runs-if-far"),
-    numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus", "pair.counters"),
+    numbers=(
+        "time.slowdown",
+        "time.walls",
+        "main.wait",
+        "main.wait-before",
+        "both.lacked-cpus",
+        "pair.counters",
+    ),
 )
 
 SAME_TOTAL = Rule(
@@ -61,7 +68,7 @@ SAME_TOTAL = Rule(
     alternatives=(_QUEUE_ALIKE,),
     confidence=0.8,
     evidence=("wall", "elsewhere"),
-    numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus"),
+    numbers=("time.slowdown", "time.walls", "main.wait", "main.wait-before", "both.lacked-cpus"),
 )
 
 NOTHING_BEYOND = Rule(
@@ -81,5 +88,5 @@ NOTHING_BEYOND = Rule(
     confidence=0.8,
     strength="no-change.strength",
     evidence=("wall", "main-wait", "elsewhere"),
-    numbers=("time.slowdown", "main.wait", "main.wait-before", "both.lacked-cpus"),
+    numbers=("time.slowdown", "time.walls", "main.wait", "main.wait-before", "both.lacked-cpus"),
 )
