@@ -298,6 +298,11 @@ class TestCallsUnknown:
 
         a, b = timed(loop()), timed(estimated(loop(steps=200), None))
         assert (judged(a, b).cause, judged(a, b).rule) == ("workload-change", "more-to-do")
+        assert judged(a, b).findings[0].doubt is None
+        # Fixed work runs on one CPU, and those of a virtual machine may slow each other down.
+        several = [program(training(steps=n), helpers=[(0.025 * n, 0.0)]) for n in (100, 200)]
+        doubted = judged(timed(several[0]), timed(estimated(several[1], None)))
+        assert (doubted.rule, doubted.findings[0].doubt) == ("more-to-do", 0.65)
         # Where some calls are known, a part of it is booked as more calls.
         known = {"sharpen": 0.1, "backward": 0.1}
         partly = compare(a, timed(estimated(loop(steps=200), None, of=known)))

@@ -37,6 +37,7 @@ AT_WORK: Mapping[str, Reading] = {
         "CPUs available over the baseline's",
         lambda c: factor(c.before.available_cpus, c.now.available_cpus),
     ),
+    "cores": Reading("cores", "CPUs that the program kept busy", lambda c: c.now.own_cores),
     "cores.factor": Reading(
         "factor",
         "CPUs that the program kept busy, over the baseline's",

@@ -146,6 +146,9 @@ _MORE_OF_THE_SAME = (
     more("cpu.part", "part.most"),
 )
 
+#: CPUs of a virtual machine may share what fixed work on one of them does not need.
+_ON_SEVERAL_CPUS = (((more("cores", "cores.several"),), 0.65),)
+
 MORE_PER_CALL = Rule(
     id="more-per-call",
     cause="workload-change",
@@ -172,6 +175,7 @@ MORE_PER_CALL = Rule(
         ((more("function.part", "part.most"),), (more("spread", "spread.clean"),)),
     ),
     confidence=0.75,
+    doubts=_ON_SEVERAL_CPUS,
     strength="time.log-slowdown",
     evidence=("top-function", "per-call", "fixed-work", "main-wait", "others", "wall"),
     advice=("compare-inputs",),
@@ -235,6 +239,7 @@ MORE_TO_DO = Rule(
     ),
     alternatives=(NO_QUEUE,),
     confidence=0.75,
+    doubts=_ON_SEVERAL_CPUS,
     strength="time.log-slowdown",
     evidence=("command", "top-function", "calls-known", "fixed-work", "main-wait", "others", "wall"),
     advice=("compare-inputs", "capture-exact"),
