@@ -82,7 +82,7 @@ def _added_to(others: Sequence[Process]) -> str:
     """Return what capture added to processes besides the main one; empty if little or not known."""
     known = [(p.effect.seconds, p.cpu_s) for p in others if p.effect is not None and p.cpu_s is not None]
     added, cpu = sum(effect for effect, _ in known), sum(seconds for _, seconds in known)
-    if not added > NOTICEABLE_EFFECT * cpu:
+    if not (cpu > 0 and added > NOTICEABLE_EFFECT * cpu):
         return ""
     number = units.counted(len(known), "other process", "other processes")
     return f"added about {units.seconds(added)} to {number}, {units.share(added / cpu)} of their CPU time"
