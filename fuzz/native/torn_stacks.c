@@ -120,17 +120,15 @@ static bool is_one_of_codes(uintptr_t code)
 /* Walk the frames as they are now; what the reader is certain of must be their beginning, or all of them. */
 static void check(uintptr_t state, const struct stack *stack, bool was_deep)
 {
-    uintptr_t holder = state + layout.frame, at, code;
+    uintptr_t at, code;
     MUST(stack->n <= STACK_MOST && (stack->n == 0 || stack->frames));
     for (size_t i = 0; i < stack->n; i++)
         MUST(!stack->frames[i].code || is_one_of_codes(stack->frames[i].code));
     if (!stack->certain)
         return;
-    if (layout.through) {
-        MUST(read_word(holder, &holder));
-        holder += CURRENT_FRAME;
-    }
-    MUST(read_word(holder, &at));
+    MUST(layout.through || stack->holder == state + layout.frame);
+    /* The thread may have entered another C function's frame since: then this was its stack the moment before. */
+    MUST(read_word(stack->holder, &at));
     for (size_t i = 0; i < stack->n; i++) {
         const struct seen_frame *frame = &stack->frames[i];
         MUST(at == frame->at && read_word(at + layout.code, &code) && read_word(at + layout.back, &at));
