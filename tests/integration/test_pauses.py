@@ -16,6 +16,8 @@ from tests.interpreters import interpreter
 
 #: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
 WAIT, SEEN = 0.4, 0.4
+#: Captures in which each wait must be seen once.
+TRIES = 3
 
 #: Waits, is stopped by a signal while it computes, and collects.
 PROGRAM = f"""
@@ -155,10 +157,16 @@ def test_what_a_native_pool_computes_is_in_the_table_of_functions(tmp_path: Path
 )
 def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -> None:
     python = interpreter(version)
-    run = captured(tmp_path, python, script(tmp_path, PROGRAM), options=(option,))
-    thread = run.processes[0].threads[0]
-    seen = {name: inclusive(thread, name, what) for name, what in EXPECTED.items()}
-    assert {name for name, seconds in seen.items() if seconds >= SEEN * WAIT} == set(EXPECTED), seen
+    # On a busy machine one wait is sometimes seen too late to be seen for most of it.
+    missed = set(EXPECTED)
+    for _ in range(TRIES):
+        run = captured(tmp_path, python, script(tmp_path, PROGRAM), options=(option,))
+        thread = run.processes[0].threads[0]
+        seen = {name: inclusive(thread, name, what) for name, what in EXPECTED.items()}
+        missed -= {name for name, seconds in seen.items() if seconds >= SEEN * WAIT}
+        if not missed:
+            break
+    assert not missed, seen
     # Of 1.2 s: what it queues for afterwards, and a stop while the sampler waits for the GIL, are no stop to it.
     assert 0.2 <= inclusive(thread, "work", "stopped") <= 1.6
     for kind, least in (("gc-0", 20), ("gc-2", 5)):
