@@ -96,7 +96,7 @@ _TABLE: tuple[_Row, ...] = (
     _convention(
         "threads.more", 1.25, "factor", "growth of threads per CPU that only another setting explains"
     ),
-    _convention("cores.several", 1.25, "cores", "more than one thread with its libraries' short moments"),
+    _convention("cores.several", 1.25, "cores", "one busy thread, and short moments of other threads"),
     ("threads.fewer", 1 / 1.25, "factor", "inverse of threads.more"),
     # Parts of the lost time
     ("queue.least", 0.1, "share", f"beside harmless programs, a program queues too ({_BENCH}, clean pairs)"),

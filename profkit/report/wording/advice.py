@@ -65,7 +65,8 @@ def _not_the_code(a: Advice) -> str:
 def _more_runs(a: Advice) -> _Line:
     runs = a.numbers["runs"]
     if a.argv:
-        return _capture(a, a.subject, "--repeat", str(runs)), "shows how much its repeats differ"
+        then = "then: profkit diff 'baseline*.prof' 'candidate*.prof'" if a.subject == "candidate" else ""
+        return _capture(a, a.subject, "--repeat", str(runs)), then
     return (), f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
 
 

@@ -235,7 +235,7 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     ),
     "contention.kind": Reading(
         "text",
-        "who takes the CPUs; if both, whose demand grew",
+        "who takes the CPUs; if both, whose demand grew; if no other program used any, its own threads",
         _kind,
         (
             more("threads.growth", "threads.more"),
