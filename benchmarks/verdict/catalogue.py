@@ -39,6 +39,8 @@ class Condition:
         ``threads`` or ``workers``: one of them, where the program has one a CPU.
     isa, changed, locked
         Another instruction set, another source, another program that holds the database's lock.
+    cpus
+        Fewest that the machine must have.
     cost
         Rough factor on the clean run's time, for the estimate only.
     """
@@ -51,7 +53,7 @@ class Condition:
     quota: float = 0.0
     stopped: float = 0.0
     latency_s: float = 0.0005
-    threads: int = 0
+    threads: float = 0
     workers: int = 0
     one: str = ""
     work: float = 1.0
@@ -60,6 +62,7 @@ class Condition:
     changed: bool = False
     locked: bool = False
     baseline: str = "clean"
+    cpus: int = 1
     cost: float = 1.0
 
 
@@ -74,6 +77,9 @@ CONDITIONS: Mapping[str, Condition] = {
     "threads": Condition("contention", threads=TOO_MANY_PER_CPU, cost=2.0),
     "workers": Condition("contention", workers=TOO_MANY_PER_CPU, cost=1.5),
     "one-thread": Condition("thread-settings", one="threads", cost=1.5),
+    # For a machine with more CPUs, where as many threads as CPUs can be more than pays; the other way it is too few.
+    "quarter": Condition("thread-settings", threads=0.25, cpus=8, cost=1.5),
+    "wide": Condition("thread-overhead", threads=1, baseline="quarter", cpus=8, cost=1.5),
     "one-worker": Condition("thread-settings", one="workers", cost=1.7),
     "quota": Condition("cpu-quota", quota=0.4, cost=2.4),
     "stopped": Condition("blocked", stopped=0.5, cost=1.9),
@@ -141,7 +147,19 @@ PATIENT = {"OMP_WAIT_POLICY": "passive"}
 PROGRAMS: Mapping[str, Program] = {
     "linear_algebra": Program(
         24,
-        ("beside-changed", "beside-size", "beside-work2", "hogs-1x", "isa", "changed", "work2", "size"),
+        (
+            "beside-changed",
+            "beside-size",
+            "beside-work2",
+            "hogs-1x",
+            "isa",
+            "changed",
+            "work2",
+            "size",
+            "quarter",
+            "wide",
+        ),
+        thread_variable="OPENBLAS_NUM_THREADS",
         isa=OPENBLAS,
     ),
     "heat_grid": Program(
@@ -174,7 +192,9 @@ PROGRAMS: Mapping[str, Program] = {
         ("beside-changed", "beside-work2", "hogs-1x", "bursty", "workers", "one-worker", "changed", "work2"),
     ),
     "train_loader": Program(12, ("hogs-1x", "threads", "slow-store", "changed"), store=True),
-    "infer_omp": Program(40, ("threads", "one-thread", "isa", "size", "changed"), isa=TORCH),
+    "infer_omp": Program(
+        40, ("threads", "one-thread", "isa", "size", "changed", "quarter", "wide"), isa=TORCH
+    ),
     "vision_cv": Program(
         80,
         (
@@ -187,25 +207,31 @@ PROGRAMS: Mapping[str, Program] = {
             "changed",
             "size",
             "pinned",
+            "quarter",
+            "wide",
         ),
     ),
     "fit_models": Program(
         5,
-        ("hogs-half", "threads", "one-thread", "work2", "size"),
+        ("hogs-half", "threads", "one-thread", "work2", "size", "quarter", "wide"),
         thread_variable="OMP_NUM_THREADS",
         environment=PATIENT,
     ),
-    "spectra": Program(18, ("hogs-1x", "quota", "isa", "changed", "stopped"), isa=NUMPY),
+    "spectra": Program(18, ("hogs-1x", "quota", "isa", "changed", "stopped", "quarter", "wide"), isa=NUMPY),
     "thumbnails": Program(12, ("hogs-1x", "pinned", "pinned-hog", "changed")),
     "pixels_ne": Program(
-        50, ("beside-changed", "beside-size", "hogs-1x", "bursty", "size", "changed", "quota")
+        50,
+        ("beside-changed", "beside-size", "hogs-1x", "bursty", "size", "changed", "quota", "quarter", "wide"),
     ),
     "pipeline_mpi": Program(60, ("rank-hog", "changed", "work2", "size"), ranks=4),
     "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped")),
     "stream_nvtx": Program(500, ("hogs-1x", "slow-store", "changed", "work2"), single=True, store=True),
     # Written after the rules: see docs/verdict.md.
     "neighbours_np": Program(
-        10, ("beside-changed", "beside-work2", "hogs-1x", "bursty", "isa", "changed", "work2"), isa=OPENBLAS
+        10,
+        ("beside-changed", "beside-work2", "hogs-1x", "bursty", "isa", "changed", "work2", "quarter", "wide"),
+        thread_variable="OPENBLAS_NUM_THREADS",
+        isa=OPENBLAS,
     ),
     "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True),
     "archive_pool": Program(
@@ -219,16 +245,29 @@ PROGRAMS: Mapping[str, Program] = {
     "poll_queue": Program(700, ("hogs-1x", "bursty", "slow-store", "changed"), store=True, polls=True),
     "train_conv": Program(
         15,
-        ("beside-changed", "beside-size", "hogs-1x", "threads", "one-thread", "isa", "changed", "size"),
+        (
+            "beside-changed",
+            "beside-size",
+            "hogs-1x",
+            "threads",
+            "one-thread",
+            "isa",
+            "changed",
+            "size",
+            "quarter",
+            "wide",
+        ),
         isa=TORCH,
     ),
     # Longer ones, of packages that no rule had seen: judged once before any rule was touched, see docs/verdict.md.
-    "boost_trees": Program(14, ("hogs-1x", "threads", "one-thread", "changed", "work2", "size")),
+    "boost_trees": Program(
+        14, ("hogs-1x", "threads", "one-thread", "changed", "work2", "size", "quarter", "wide")
+    ),
     "count_cells": Program(240, ("hogs-1x", "workers", "one-worker", "changed", "pinned", "size")),
     "evolve_routes": Program(330, ("bursty", "workers", "one-worker", "changed", "work2", "quota")),
     "cross_validate": Program(
         60,
-        ("hogs-1x", "threads", "workers", "one-worker", "changed", "size"),
+        ("hogs-1x", "threads", "workers", "one-worker", "changed", "size", "quarter", "wide"),
         thread_variable="OPENBLAS_NUM_THREADS",
     ),
     "orbits": Program(300, ("hogs-2x", "quota", "stopped", "changed", "work2"), single=True),
@@ -238,5 +277,7 @@ PROGRAMS: Mapping[str, Program] = {
         thread_variable="POLARS_MAX_THREADS",
     ),
     "climate_blocks": Program(16, ("hogs-1x", "workers", "changed", "work2", "stopped")),
-    "train_words": Program(60, ("hogs-1x", "threads", "slow-store", "changed", "workers"), store=True),
+    "train_words": Program(
+        60, ("hogs-1x", "threads", "slow-store", "changed", "workers", "quarter", "wide"), store=True
+    ),
 }

@@ -57,10 +57,15 @@ class Cell:
 def cells(programs: Sequence[str], conditions: Sequence[str], repeats: int) -> list[Cell]:
     """Return what is to be run, in the order in which it is run."""
     result: list[Cell] = []
+    cpus = len(os.sched_getaffinity(0))
     for turn in range(repeats):
         part = []
         for name in programs:
-            wanted = [c for c in PROGRAMS[name].conditions if not conditions or c in conditions]
+            wanted = [
+                c
+                for c in PROGRAMS[name].conditions
+                if (not conditions or c in conditions) and CONDITIONS[c].cpus <= cpus
+            ]
             # Clean runs of every kind are what all others are compared with: twice as many.
             clean = {"clean", *(CONDITIONS[c].baseline for c in wanted)}
             for condition in (*sorted(clean), *(c for c in wanted if c not in clean)):
@@ -166,7 +171,7 @@ def _stage(directory: Path, cell: Cell, program: Program, condition: Condition, 
     settings = {
         "work": int(program.work * condition.work),
         "size": condition.size,
-        "threads": 1 if condition.one == "threads" else cpus * (condition.threads or 1),
+        "threads": 1 if condition.one == "threads" else max(1, int(cpus * (condition.threads or 1))),
         # The parent of two loader workers has work of its own.
         "workers": 1
         if condition.one == "workers"
@@ -188,7 +193,9 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
         environment["OMP_NUM_THREADS"] = environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["OMPI_ALLOW_RUN_AS_ROOT"] = environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"
     if condition.threads and program.thread_variable:
-        environment[program.thread_variable] = str(len(os.sched_getaffinity(0)) * condition.threads)
+        environment[program.thread_variable] = str(
+            max(1, int(len(os.sched_getaffinity(0)) * condition.threads))
+        )
     if condition.one == "threads" and program.thread_variable:
         environment[program.thread_variable] = "1"
     return environment | (dict(program.isa) if condition.isa else {})

@@ -71,6 +71,7 @@ RIGHT: dict[str, frozenset[str]] = {
     "slower-machine": frozenset(("slower-machine",)),
     "code-change": frozenset(("code-change",)),
     "thread-settings": frozenset(("thread-settings",)),
+    "thread-overhead": frozenset(("thread-settings",)),
     "workload-change": frozenset(("workload-change",)),
     "larger-input": frozenset(("workload-change", "slower-machine")),
     "code-change+contention": frozenset(("code-change", CONTENTION)),

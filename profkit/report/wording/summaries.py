@@ -264,6 +264,15 @@ def _fewer_threads(p: _Parts) -> str:
     return _fewer(p, f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}")
 
 
+def _more_threads(p: _Parts) -> str:
+    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
+    return (
+        f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}: it keeps "
+        f"{p.factor('cores.factor')} as many CPUs busy, without a lack of them, and needs {p.factor('cpu.factor')} "
+        "the CPU time for the same work. So many threads cost more than they save."
+    )
+
+
 def _fewer_workers(p: _Parts) -> str:
     workers = units.counted(round(p.number("workers") or 0.0), "process", "processes")
     return _fewer(p, f"The candidate has {workers} at work instead of {p.count('workers-before')}")
@@ -301,6 +310,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "call-counts": _work,
     "other-function": _other_function,
     "fewer-threads": _fewer_threads,
+    "more-threads": _more_threads,
     "fewer-workers": _fewer_workers,
     "longer-loops": lambda p: (
         f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "

@@ -227,6 +227,13 @@ def _same_settings(case: Case, lost: float) -> Found:
         yield Advice("same-settings", argv, {name: before[name] for name in differing if name in before})
 
 
+def _as_wide(case: Judged, lost: float) -> Found:
+    """Limit the pools of libraries to the width that they had in the baseline."""
+    found, wide = case.now.inventory, case.before.pool_threads
+    hosts = tuple(replace(host, available_cpus=wide) for host in found.hosts)
+    yield from limit_advice(replace(found, hosts=hosts), case.now.command, lost)
+
+
 def _more_runs(case: Case, lost: float) -> Found:
     missing = ENOUGH_RUNS - case.signals.repeats
     if missing <= 0:
@@ -330,6 +337,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "more-runs": _more_runs,
     "more-runs-if-far": _if_far,
     "same-settings": _same_settings,
+    "as-wide": _as_wide,
     "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),
     "capture-exact": _run_sides("capture-exact", lambda side, status: True),
     "capture-sampled": _run_sides("capture-sampled", lambda side, status: True),

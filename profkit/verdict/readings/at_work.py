@@ -32,6 +32,11 @@ AT_WORK: Mapping[str, Reading] = {
         "threads-at-work over the baseline's",
         lambda c: factor(c.before.working_threads, c.now.working_threads),
     ),
+    "pools.factor": Reading(
+        "factor",
+        "widths of the thread pools of libraries, over the baseline's",
+        lambda c: factor(c.before.pool_threads, c.now.pool_threads),
+    ),
     "cpus.factor": Reading(
         "factor",
         "CPUs available over the baseline's",

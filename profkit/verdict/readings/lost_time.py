@@ -226,6 +226,9 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.calls-and-cost": Reading(
         "share", "part of the lost time: more calls, and cost per call", lambda c: _part(c, "work", "speed")
     ),
+    "account.cost-and-queue": Reading(
+        "share", "part of the lost time: cost per call, and queueing", lambda c: _part(c, "speed", "queue")
+    ),
     "account.capture": Reading(
         "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
     ),

@@ -35,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     contention.RUN_QUEUE_WAIT,
     thread_settings.FEWER_WORKERS,
     thread_settings.FEWER_THREADS,
+    thread_settings.MORE_THREADS,
     workload_change.LONGER_LOOPS,
     workload_change.MORE_RANGES,
     data_starvation.LOADING,

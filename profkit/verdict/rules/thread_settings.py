@@ -1,4 +1,4 @@
-"""Rules of ``thread-settings``: fewer threads or workers than before leave CPUs idle."""
+"""Rules of ``thread-settings``: fewer threads or workers than before leave CPUs idle; more threads than pay."""
 
 from __future__ import annotations
 
@@ -54,4 +54,32 @@ FEWER_THREADS = Rule(
     evidence=("threads-at-work", "pool-widths", *_EVIDENCE),
     advice=("same-settings", "more-cpus"),
     numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpus.factor"),
+)
+
+MORE_THREADS = Rule(
+    id="more-threads",
+    cause="thread-settings",
+    about=(
+        "the pools of libraries are wider than in the baseline; the same work keeps more CPUs busy without a lack "
+        "of them, and takes longer"
+    ),
+    bucket="speed",
+    requires=("pair.counters",),
+    # A slower CPU can have more cores.
+    unless=(*_UNLESS, "slower-cpu"),
+    conditions=(
+        less("pair.residue", "programs.residue"),
+        more("time.slowdown", "time.slower"),
+        more("pools.factor", "threads.more"),
+        more("threads-at-work.factor", "threads.more"),
+        more("cores.factor", "threads.more"),
+        # Threads on all CPUs queue behind each other at times.
+        more("account.cost-and-queue", "part.most"),
+    ),
+    alternatives=(NO_QUEUE,),
+    confidence=0.85,
+    strength="time.log-slowdown",
+    evidence=("pool-widths", "threads-at-work", *_EVIDENCE),
+    advice=("as-wide", "same-settings"),
+    numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpu.factor"),
 )

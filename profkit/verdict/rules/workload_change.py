@@ -162,6 +162,7 @@ MORE_PER_CALL = Rule(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
         "fewer-threads",
         "fewer-workers",
+        "more-threads",
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
@@ -194,7 +195,7 @@ SOME_MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("longer-loops", "slower-cpu", "fewer-workers", "fewer-threads"),
+        *("longer-loops", "slower-cpu", "fewer-workers", "fewer-threads", "more-threads"),
     ),
     conditions=(
         no("machines.differ"),
@@ -228,7 +229,7 @@ MORE_TO_DO = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "fewer-workers", "fewer-threads"),
+        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads"),
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
