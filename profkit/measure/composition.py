@@ -23,8 +23,8 @@ class Composition:
     `startup_s` is outside all functions. `own_run_s` is the part of `run` in the path's thread,
     `helpers_queue_s` the helpers' part of `queue_s`, `queued` its measured part by function. Without
     `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and `waiting_for_ranks` are `loading_s`
-    and `imbalance_s` by function; `waits` is CPU time of functions that poll; `imports` is CPU time of other
-    processes that import on the path; `off_by`, shape (len(WAITS), n), is the part of `blocked` with a known
+    and `imbalance_s` by function; `waits` is CPU time of functions that poll; `imports` is CPU time of imports
+    on the path, `own_imports_s` the part of its own thread in it; `off_by`, shape (len(WAITS), n), is the part of `blocked` with a known
     cause (`model.pauses`). `on_gpu` is time in functions that wait for a GPU, a part of `run` and `blocked`
     where ``None``.
 
@@ -50,6 +50,7 @@ class Composition:
     delivering: Floats = field(default_factory=_no_functions)
     waiting_for_ranks: Floats = field(default_factory=_no_functions)
     imports: Floats = field(default_factory=_no_functions)
+    own_imports_s: float = 0.0
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
     helpers_part: float = 0.0
@@ -98,7 +99,7 @@ class Composition:
         CPU time comes first, since the tracer ran in what it traced, then the waiting for it off the CPU.
         """
         whole = max(0.0, effect.seconds)
-        cpu = float(self.run.sum() + self.waits.sum()) + self.untraced_run_s
+        cpu = float(self.run.sum() + self.waits.sum() + self.imports.sum()) + self.untraced_run_s
         off = float(self.blocked.sum()) + self.untraced_blocked_s
         of_cpu = min(whole, max(0.0, cpu))
         of_off = min(whole - of_cpu, max(0.0, off))
@@ -110,6 +111,8 @@ class Composition:
             run=self.run * ran,
             own_run_s=self.own_run_s * ran,
             waits=self.waits * ran,
+            imports=self.imports * ran,
+            own_imports_s=self.own_imports_s * ran,
             untraced_run_s=self.untraced_run_s * ran,
             blocked=self.blocked * stood,
             untraced_blocked_s=self.untraced_blocked_s * stood,

@@ -86,7 +86,8 @@ def compose(
     polls = waits & ~reads
     own = _own_time(reading, (run_s, queue_s, off_s), waits, polls, ranks, gpu)
     helping = _helping(reading, own, waits, polls, ranks, beside)
-    run = own.busy + helping.run - helping.imports
+    imports = np.zeros(len(own.busy)) if reading.own_imports is None else np.minimum(reading.own_imports, own.busy)
+    run = own.busy - imports + helping.run - helping.imports
     waiting = float(own.off.sum())
     uncovered = 1.0 - helping.covered_s / own.open_s if own.open_s > 0 else 1.0
     left = uncovered * own.off
@@ -106,9 +107,10 @@ def compose(
     return _within_wall(
         reading.wall_s,
         startup_s=reading.wall_s - queue_s - own.total_s,
-        imports=helping.imports,
+        imports=imports + helping.imports,
+        own_imports_s=float(imports.sum()),
         run=np.where(polls, 0.0, run),
-        own_run_s=float(own.busy.sum() + own.polled.sum()),
+        own_run_s=float(own.busy.sum() - imports.sum() + own.polled.sum()),
         queue_s=queue_s + helping.queue_s,
         helpers_queue_s=helping.queue_s,
         loading_s=loading,

@@ -8,8 +8,10 @@ from operator import eq
 
 import numpy as np
 
+from profkit.identity.function_keys import infer_roots, unique_files
 from profkit.identity.lookup_columns import Looked
-from profkit.model import Process, Profile, Thread
+from profkit.identity.rooted_paths import rooted_all
+from profkit.model import PROJECT, Process, Profile, Roots, Thread
 from profkit.model.arrays import Bools, Floats
 from profkit.model.paths import below, with_callees
 
@@ -17,6 +19,8 @@ from profkit.model.paths import below, with_callees
 PACKAGES = 3
 #: Files of the import system: frozen, and on disk.
 SYSTEM = ("<frozen importlib._bootstrap>", "importlib/_bootstrap.py")
+#: Where modules are read and compiled.
+LOADERS = ("<frozen importlib._bootstrap_external>", "importlib/_bootstrap_external.py")
 #: The outermost function of the import system in every import.
 AROUND = "_find_and_load"
 
@@ -27,12 +31,26 @@ def import_rows(profile: Profile) -> list[int]:
     return [row for row in named.tolist() if profile.strings[profile.file[row]].endswith(SYSTEM)]
 
 
-def import_seconds(thread: Thread) -> Floats:
-    """Return CPU seconds of each function within imports, shape (n,); 0 without calling contexts."""
+def import_seconds(thread: Thread, roots: Roots | None = None) -> Floats:
+    """Return CPU seconds of each function within imports, shape (n,); 0 without calling contexts.
+
+    With `roots`, what the project's own code does while it is imported is not counted: it may be the program.
+    """
     found = np.zeros(len(thread.profile))
-    paths, inside = thread.paths, _inside_imports(thread)
+    paths = thread.paths
     if paths is None:
         return found
+    inside = _inside_imports(thread)
+    if roots is not None and inside.any():
+        of_project = _of_project(thread.profile, roots)[np.maximum(paths.function, 0)] & (paths.function >= 0)
+        outermost = np.isin(paths.function, import_rows(thread.profile))
+        while True:
+            of_libraries = outermost | (
+                (paths.parent >= 0) & (inside & ~of_project)[paths.parent] & inside & ~of_project
+            )
+            if np.array_equal(of_libraries, inside):
+                break
+            inside = of_libraries
     rows = paths.function[inside]
     np.add.at(found, np.maximum(rows, 0), np.where(rows >= 0, _active(thread)[inside], 0.0))
     return found
@@ -56,6 +74,23 @@ def imported_packages(processes: Sequence[Process]) -> tuple[tuple[str, float], 
             if package:
                 seconds[package] = seconds.get(package, 0.0) + float(whole[at])
     return tuple(sorted(seconds.items(), key=lambda item: -item[1])[:PACKAGES])
+
+
+def compiling_seconds(thread: Thread) -> float:
+    """Return the seconds in which imports compiled modules, since there was no byte code of them."""
+    profile = thread.profile
+    named = np.flatnonzero(Looked(profile.name, profile.strings).where(partial(eq, "source_to_code")))
+    rows = [row for row in named.tolist() if profile.strings[profile.file[row]].endswith(LOADERS)]
+    return float(profile.cumtime[rows].sum())
+
+
+def _of_project(profile: Profile, roots: Roots) -> Bools:
+    """Return whether each function is the project's own."""
+    if not roots.project:
+        roots = Roots(roots.stdlib, roots.site, infer_roots(profile).project)
+    files, of_row = unique_files(profile)
+    places = rooted_all(map(profile.strings.__getitem__, files.tolist()), roots)
+    return np.array([root == PROJECT for root, _ in places], np.bool_)[of_row]
 
 
 def _active(thread: Thread) -> Floats:

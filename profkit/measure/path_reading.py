@@ -40,7 +40,7 @@ class PathReading:
     `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`).
     `collected` is the garbage collector's time in the path's thread; `held` is how long threads waited while
     a function held the interpreter's lock; `helpers_imports` is the part of `helpers` that imported modules
-    in other processes.
+    in other processes, `own_imports` that of the path's thread, the project's own code left out.
     """
 
     wall_s: float
@@ -61,6 +61,7 @@ class PathReading:
     collected: Floats | None = None
     held: Floats | None = None
     helpers_imports: Floats | None = None
+    own_imports: Floats | None = None
     native_run_s: float = 0.0
     native_queue_s: float = 0.0
     helpers_number: int = 0
@@ -136,6 +137,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     imports = None
     if any(process is not chosen for process in selected.processes):
         imports = _added(selected, lambda p, _: p is not chosen, import_seconds, (n,))
+    own_imports = _added(selected, lambda _, t: t is thread, lambda t: import_seconds(t, chosen.roots), (n,))
     pauses: dict[str, Floats] = {}
     if thread.pauses is not None:
         kinds, rows = (len(WAITS), n), (n,)
@@ -162,6 +164,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_queue_s=max(0.0, queue_all - (thread.run_queue_wait_s or 0.0)),
         delivery_s=delivery_seconds(chosen) or 0.0,
         helpers_imports=imports,
+        own_imports=own_imports,
         native_run_s=_native_s(chosen, "run_s"),
         native_queue_s=_native_s(chosen, "run_queue_wait_s"),
         helpers_number=sum(max(1, len(process.threads)) for process in run.processes) - 1,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from profkit.identity.lookup_columns import Looked
-from profkit.measure.imports import imported_packages
+from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
 from profkit.measure.run_settings import revision_of
@@ -73,6 +73,7 @@ class SideFacts:
     available_cpus: float | None = None
     working_threads: float | None = None
     pool_threads: float | None = None
+    compiling_s: float | None = None
     memory_bytes: float | None = None
     memory_least: float | None = None
     memory_most: float | None = None
@@ -254,6 +255,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "available_cpus": min(cpus) if cpus else None,
         "working_threads": _working(run, wall),
         "pool_threads": _pools(run, wall),
+        "compiling_s": _compiling(mains),
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": known_sum(
             [None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]
@@ -307,6 +309,11 @@ def _working(run: Run, wall: float | None) -> float | None:
         elif process.cpu_s is not None:
             count += process.cpu_s >= WORKS * wall
     return count if known else None
+
+
+def _compiling(mains: Sequence[Process]) -> float | None:
+    threads = [thread for process in mains if (thread := first_thread(process)) is not None]
+    return known_sum([compiling_seconds(thread) for thread in threads])
 
 
 def _pools(run: Run, wall: float | None) -> float | None:

@@ -98,11 +98,13 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
     helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
-    imports = float(whole_b.imports.sum() - whole_a.imports.sum())
+    imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
+    own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(
-        wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown, imports, waited, collected
+        *(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown),
+        *(imports, own_imports, waited, collected),
     )
 
 
@@ -144,7 +146,7 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         for name, (seconds, rows) in booked.items()
     )
     merged = () if c.counters else ("running", "queue")
-    imports = float(c.imports.sum())
+    imports = _helpers_imports(c)
     return Account(
         0.0,
         wall,
@@ -155,6 +157,10 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         helpers_waited=_waited(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),
     )
+
+
+def _helpers_imports(c: Composition) -> float:
+    return float(c.imports.sum()) - c.own_imports_s
 
 
 def _collected_s(c: Composition) -> float:
@@ -330,6 +336,8 @@ def _as_other_programs(
     # Beside a busy neighbour, queueing differs from repeat to repeat, and startup queues as well.
     noise["queue"] += value("noise.queue-again") * whole_a.queue_s
     noise["startup"] += value("noise.queue-again") * max(0.0, whole_a.startup_s)
+    # Files that are read may be in memory, or not.
+    noise["startup"] += value("noise.imports") * whole_a.own_imports_s
     return {name: (seconds - noise[name], seconds + noise[name]) for name, (seconds, _) in booked.items()}
 
 

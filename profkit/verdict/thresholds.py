@@ -326,6 +326,13 @@ _TABLE: tuple[_Row, ...] = (
     ("headline.lacked-cpus", 0.3, "share", "wait.twice, on both sides"),
     # Noise of the account's buckets, one run a side: part of the baseline's wall
     ("noise.startup", 0.037, "share", _CLEAN),
+    (
+        "noise.imports",
+        0.4,
+        "share",
+        "part of the baseline's imports; 95th percentile of 25 clean pairs on an AMD EPYC 0.43, of 36 on an Intel "
+        "Xeon 0.20 (benchmarks/verdict, programs that import for more than 0.1 s)",
+    ),
     ("noise.work", 0.01, "share", f"{_CLEAN}: 0.001; 99th percentile 0.006"),
     ("noise.code", 0.01, "share", f"{_CLEAN}: 0; as noise.work"),
     ("noise.speed", 0.12, "share", f"{_CLEAN}: 0.109; beside the same other program 0.141"),

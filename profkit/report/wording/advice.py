@@ -114,6 +114,11 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         _capture(a, "same-settings"),
         "with the variables of the baseline: if the difference goes away, they are its cause",
     ),
+    "compile-once": lambda a: (
+        (),
+        "run it once more: byte code is written then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or compile "
+        "the packages once as their owner: python -m compileall",
+    ),
     "compare-inputs": lambda a: ((), "compare runs with equal options, inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (_command(a), "on both machines"),

@@ -72,6 +72,8 @@ SIGNALS: Mapping[str, str] = {
     "range.count": "count of NVTX range {subject}",
     "main.off": "main thread off the CPU, not queueing",
     "worker.imports": "other processes importing {subject}",
+    "own.imports": "imports of libraries",
+    "imports.compiled": "compiling modules that had no byte code",
     "processes": "processes",
     "gil": "waiting for the interpreter's lock (GIL)",
     "gc": "garbage collection in the main thread",

@@ -295,6 +295,10 @@ _LOST_SLICES = (
     "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
     "process."
 )
+_COMPILED = (
+    " Most of that is compiling modules: their byte code (.pyc) was missing, as in the first run after an installation, "
+    "or Python may not write it."
+)
 #: Sentences by rule, or functions that return them.
 SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "identical": "Both sides are the same capture.",
@@ -404,6 +408,10 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         if p.alone
         else "The program waited while other processes imported modules: that makes up "
         f"{p.share('account.imports')} of the lost time."
+    ),
+    "imports": lambda p: (
+        f"Importing libraries makes up {p.share('account.own-imports')} of the lost time."
+        + (_COMPILED if (p.number("imports.compiled") or 0.0) >= value("part.most") else "")
     ),
     "gil": lambda p: (
         f"Threads of one Python process run in turns: for {p.share('account.gil')} of the wall the program "

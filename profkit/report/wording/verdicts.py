@@ -55,6 +55,7 @@ _OF_RULE = {
     "starved-repeats": _STARVED,
     "gpu-waits": "It waits longer for the GPU",
     "fewer-workers": "Too few workers",
+    "imports": "Imports took longer",
     "more-threads": "Too many threads",
 }
 

@@ -227,11 +227,17 @@ def _same_settings(case: Case, lost: float) -> Found:
         yield Advice("same-settings", argv, {name: before[name] for name in differing if name in before})
 
 
-def _as_wide(case: Judged, lost: float) -> Found:
-    """Limit the pools of libraries to the width that they had in the baseline."""
+def _as_wide(case: Case, lost: float) -> Found:
+    """Limit the pools of libraries to the width that they had in the baseline, or set its variables."""
     found, wide = case.now.inventory, case.before.pool_threads
     hosts = tuple(replace(host, available_cpus=wide) for host in found.hosts)
-    yield from limit_advice(replace(found, hosts=hosts), case.now.command, lost)
+    limits = limit_advice(replace(found, hosts=hosts), case.now.command, lost)
+    yield from limits or _same_settings(case, lost)
+
+
+def _compile_once(case: Case, lost: float) -> Found:
+    if case.number("imports.compiled") >= value("part.most"):
+        yield Advice("compile-once", cures="startup")
 
 
 def _more_runs(case: Case, lost: float) -> Found:
@@ -337,6 +343,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "more-runs": _more_runs,
     "more-runs-if-far": _if_far,
     "same-settings": _same_settings,
+    "compile-once": _compile_once,
     "as-wide": _as_wide,
     "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),
     "capture-exact": _run_sides("capture-exact", lambda side, status: True),

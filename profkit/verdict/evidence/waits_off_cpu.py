@@ -50,6 +50,16 @@ def _imports(case: Judged) -> Found:
         )
 
 
+def _own_imports(case: Case) -> Found:
+    yield Evidence("own.imports", "s", *case.account.own_imports_s)
+
+
+def _compiled(case: Judged) -> Found:
+    """Return how long modules were compiled, where that matters."""
+    if case.number("imports.compiled") >= LEAST_SHARE:
+        yield Evidence("imports.compiled", "s", case.before.compiling_s, case.now.compiling_s)
+
+
 def _processes(case: Judged) -> Found:
     a, b = case.before, case.now
     if a.processes != b.processes:
@@ -167,6 +177,8 @@ WAITS_OFF_CPU: Producers = {
     "blocked-on": _waited("blocked", "blocked.on"),
     "helpers-blocked-on": _helpers_waited,
     "imports": _imports,
+    "own-imports": _own_imports,
+    "compiled": _compiled,
     "processes": _processes,
     "gil": _waited("gil", "gil"),
     "gil-holders": _gil_holders,

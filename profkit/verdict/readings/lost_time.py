@@ -84,8 +84,17 @@ def _settings_queue(case: Case) -> float | None:
     if found.imports_s > queue:
         return 0.0  # they are busy importing, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
+    waited -= found.own_imports_s[1] - found.own_imports_s[0]
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
     return _of_lost(found, queue + min(max(0.0, waited), theirs))
+
+
+def _compiled(case: Case) -> float | None:
+    added = case.account.own_imports_s[1] - case.account.own_imports_s[0]
+    before, after = case.before.compiling_s, case.now.compiling_s
+    if before is None or after is None or not added > 0:
+        return None
+    return min(1.0, max(0.0, after - before) / added)
 
 
 def gil_held(found: Account) -> float | None:
@@ -195,6 +204,21 @@ LOST_TIME: Mapping[str, Reading] = {
         "share",
         "part of the lost time: imports in other processes than the main one",
         lambda c: _of_lost(c.account, c.account.imports_s),
+    ),
+    "account.own-imports": Reading(
+        "share",
+        "part of the lost time: imports of libraries in the main process",
+        lambda c: _of_lost(c.account, c.account.own_imports_s[1] - c.account.own_imports_s[0]),
+    ),
+    "account.startup-beyond": Reading(
+        "bool",
+        "start and end are beyond their noise",
+        lambda c: c.account.bucket("startup").low > 0,
+    ),
+    "imports.compiled": Reading(
+        "share",
+        "part of the added imports in which modules were compiled, since there was no byte code of them",
+        _compiled,
     ),
     "account.gil": Reading(
         "share",

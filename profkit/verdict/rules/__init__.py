@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     code_change.CALLS_PER_CALL,
     code_change.ONE_FUNCTION,
     start_up.WORKER_IMPORTS,
+    start_up.IMPORTS,
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
     thread_settings.FEWER_WORKERS,

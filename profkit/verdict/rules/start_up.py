@@ -1,8 +1,8 @@
-"""Rules of ``start-up``: the program waits while other processes import modules."""
+"""Rules of ``start-up``: imports take long, in the program itself or in processes that it waits for."""
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more
+from profkit.verdict.rule import Rule, more, yes
 
 WORKER_IMPORTS = Rule(
     id="worker-imports",
@@ -18,6 +18,24 @@ WORKER_IMPORTS = Rule(
     evidence=("imports", "processes", "main-wait"),
     advice=("start-once",),
     numbers=("account.imports",),
+)
+
+IMPORTS = Rule(
+    id="imports",
+    cause="start-up",
+    about="most of the lost time is imports of libraries in the main process",
+    bucket="startup",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("account.own-imports", "part.most"),
+        yes("account.startup-beyond"),
+    ),
+    confidence=0.9,
+    evidence=("own-imports", "compiled", "main-wait", "wall"),
+    advice=("compile-once",),
+    numbers=("account.own-imports", "imports.compiled"),
 )
 
 WORKER_IMPORTS_ALONE = Rule(

@@ -80,6 +80,6 @@ MORE_THREADS = Rule(
     confidence=0.85,
     strength="time.log-slowdown",
     evidence=("pool-widths", "threads-at-work", *_EVIDENCE),
-    advice=("as-wide", "same-settings"),
+    advice=("as-wide",),
     numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpu.factor"),
 )
