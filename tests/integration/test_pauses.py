@@ -11,7 +11,7 @@ from profkit import diff
 from profkit.formats import load_run
 from profkit.model import Thread
 from profkit.report.functions import ranked_run
-from tests.integration.capturing import captured, names, script
+from tests.integration.capturing import captured, environment, names, script
 from tests.interpreters import interpreter
 
 #: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
@@ -97,6 +97,12 @@ frame = polars.DataFrame({"a": range(3_000_000)}).with_columns(b=polars.col("a")
 for turn in range(12):
     frame.lazy().group_by("b").agg(polars.col("a").sort().median()).collect()
 """
+
+#: Modules of the standard library that take long to compile.
+MODULES = (
+    *("asyncio", "http.server", "email.message", "unittest.mock", "xmlrpc.client", "logging.config", "ftplib"),
+    *("multiprocessing.managers", "xml.dom.minidom", "tarfile", "pydoc", "doctest", "optparse", "argparse"),
+)
 
 #: A worker that is a new process imports a module that takes long, and does nothing.
 STARTS = """
@@ -209,3 +215,18 @@ def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
     account = diff(none, some).account
     assert account.imports_s >= 0.3 * account.added_s
     assert len(load_run(some).processes) > 2
+
+
+@pytest.mark.alone
+def test_modules_without_byte_code_are_why_a_first_run_takes_longer(tmp_path: Path) -> None:
+    name = script(tmp_path, f"import {', '.join(MODULES)}\n")
+    env = environment(PYTHONPYCACHEPREFIX=str(tmp_path / "bytecode"))
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    for file in ("first.prof", "second.prof"):
+        captured(tmp_path, sys.executable, name, env=env)
+        (tmp_path / "run.prof").rename(tmp_path / file)
+    found = diff(tmp_path / "second.prof", tmp_path / "first.prof")
+    assert (found.verdict.cause, found.verdict.rule) == ("start-up", "imports")
+    after, before = found.account.own_imports_s
+    assert before > 2 * after > 0
+    assert "byte code (.pyc) was missing" in found.report("terminal").replace("\n ", "")

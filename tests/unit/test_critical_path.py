@@ -10,12 +10,14 @@ import pytest
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.measure.composition import Composition
 from profkit.measure.critical_path import compose, least_beside
+from profkit.measure.imports import import_seconds
 from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
-from profkit.model import BUILTIN, PROJECT, STDLIB, Process, Profile, Run, Thread
+from profkit.model import BUILTIN, PROJECT, STDLIB, Paths, Process, Profile, Roots, Run, Thread
 from profkit.model.pauses import WAITS, Pause
 from profkit.verdict.diagnosis import diagnose as diff
+from tests.builders import Row, profile
 from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
 
 #: Rows of the readings below.
@@ -404,3 +406,36 @@ def test_what_wraps_reading_computes() -> None:
 )
 def test_what_waits_by_its_name(name: str, root: str, waits: bool) -> None:
     assert is_wait(name, root) is waits
+
+
+def test_imports_of_the_main_thread_are_its_start() -> None:
+    of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
+    found = composed(replace(of, helpers_imports=row(JOB=2.0), own_imports=row(MAIN=0.5, DOT=1.0)))
+    assert seconds(found.run) == {MAIN: 1.5, JOB: 1.0, DOT: 1.0}
+    assert seconds(found.imports) == {MAIN: 0.5, JOB: 2.0}
+    assert found.own_imports_s == pytest.approx(0.5)
+    assert found.wall_s == pytest.approx(composed(of).wall_s)
+
+
+def test_a_program_that_is_itself_imported_is_no_import() -> None:
+    """``-m`` and launchers import the module that is the program; what that imports is importing."""
+    load = "<frozen importlib._bootstrap>", 1, "_find_and_load"
+    rows = [
+        Row("/w/run.py", 1, "<module>", 1, 9.0),
+        Row(*load, 1, 9.0),
+        Row("/w/app.py", 1, "<module>", 1, 9.0),
+        Row("/w/app.py", 5, "train", 1, 9.0),
+        Row("/v/lib/python3.11/site-packages/torch/nn.py", 1, "step", 1, 9.0),
+        Row("/v/lib/python3.11/site-packages/torch/__init__.py", 1, "<module>", 1, 9.0),
+    ]
+    #        run  load  app  train  step  load  torch  step
+    parent = [-1, 0, 1, 2, 3, 2, 5, 6]
+    function = [0, 1, 2, 3, 4, 1, 5, 4]
+    own = np.array([0.5, 0.1, 1.0, 2.0, 4.0, 0.2, 0.4, 0.8])
+    paths = Paths(
+        np.array(parent, np.int32), np.array(function, np.int32), np.ones(8, np.int64), own, own * 0, own * 0
+    ).validate(len(rows))
+    thread = Thread(profile(rows), 10, "MainThread", paths=paths)
+    of_workers, of_libraries = import_seconds(thread), import_seconds(thread, Roots(project=("/w",)))
+    assert of_workers == pytest.approx([0, 0.3, 1.0, 2.0, 4.8, 0.4])
+    assert of_libraries == pytest.approx([0, 0.3, 0, 0, 0.8, 0.4])

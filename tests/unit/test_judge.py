@@ -773,6 +773,30 @@ def test_a_pool_with_fewer_threads_leaves_cpus_idle() -> None:
     assert judged(pool_of(2), twice).verdict.cause != "thread-settings"
 
 
+def test_a_wider_pool_that_takes_longer_has_too_many_threads() -> None:
+    narrow = pool_of(2, cpus=16)
+    longer = pool_of(8, cpus=16)
+    main = longer.processes[0]
+    part = 0.7 * BUSY  # of each of eight threads, instead of half of the work
+    threads = tuple(
+        replace(t, run_s=part, profile=scaled(0.7) if t.tid == 100 else t.profile) for t in main.threads
+    )
+    whole = 8 * part
+
+    def wide(threads_of_pool: int) -> Run:
+        pool = (replace(main.pools[0], threads=threads_of_pool),)
+        process = replace(main, threads=threads, pools=pool, cpu_s=whole, wall_s=part)
+        return replace(run(scaled(0.7), cpus=16, busy=whole), processes=(process,))
+
+    found = judged(narrow, wide(8))
+    assert (found.verdict.cause, found.verdict.rule) == ("thread-settings", "more-threads")
+    assert "8 threads at work instead of 2" in comparison_block(found).summary
+    limits = [a.env for a in found.verdict.advice if a.kind == "limit-threads"]
+    assert limits == [{"OMP_NUM_THREADS": "2"}]
+    # A pool of the same width: more of its threads work, as with more data.
+    assert judged(narrow, wide(2)).verdict.rule != "more-threads"
+
+
 def test_fewer_workers_leave_cpus_idle() -> None:
     def pool(size: int) -> Run:
         jobs = [[Fn("job", 120 // size, 4.0 / size)]] * size
