@@ -24,9 +24,9 @@ class Composition:
     `helpers_queue_s` the helpers' part of `queue_s`, `queued` its measured part by function. Without
     `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and `waiting_for_ranks` are `loading_s`
     and `imbalance_s` by function; `waits` is CPU time of functions that poll; `imports` is CPU time of imports
-    on the path, `own_imports_s` the part of its own thread in it; `off_by`, shape (len(WAITS), n), is the part of `blocked` with a known
-    cause (`model.pauses`). `on_gpu` is time in functions that wait for a GPU, a part of `run` and `blocked`
-    where ``None``.
+    on the path, `own_imports_s` the part of its own thread in it; `off_by`, shape (len(WAITS), n), is the part
+    of `blocked` with a known cause (`model.pauses`). `on_gpu` is time in functions that wait for a GPU, a part
+    of `run` and `blocked` where ``None``.
 
     `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
     `blocked` and `run` where ``None``. No parts of the wall are `held`, how long threads waited while a function

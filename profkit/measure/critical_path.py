@@ -86,7 +86,9 @@ def compose(
     polls = waits & ~reads
     own = _own_time(reading, (run_s, queue_s, off_s), waits, polls, ranks, gpu)
     helping = _helping(reading, own, waits, polls, ranks, beside)
-    imports = np.zeros(len(own.busy)) if reading.own_imports is None else np.minimum(reading.own_imports, own.busy)
+    imports = (
+        np.zeros(len(own.busy)) if reading.own_imports is None else np.minimum(reading.own_imports, own.busy)
+    )
     run = own.busy - imports + helping.run - helping.imports
     waiting = float(own.off.sum())
     uncovered = 1.0 - helping.covered_s / own.open_s if own.open_s > 0 else 1.0

@@ -100,7 +100,15 @@ for turn in range(12):
 
 #: Modules of the standard library that take long to compile.
 MODULES = (
-    *("asyncio", "http.server", "email.message", "unittest.mock", "xmlrpc.client", "logging.config", "ftplib"),
+    *(
+        "asyncio",
+        "http.server",
+        "email.message",
+        "unittest.mock",
+        "xmlrpc.client",
+        "logging.config",
+        "ftplib",
+    ),
     *("multiprocessing.managers", "xml.dom.minidom", "tarfile", "pydoc", "doctest", "optparse", "argparse"),
 )
 

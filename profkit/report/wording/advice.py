@@ -116,8 +116,10 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     ),
     "compile-once": lambda a: (
         (),
-        "run it once more: byte code is written then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or compile "
-        "the packages once as their owner: python -m compileall",
+        (
+            "run it once more: byte code is written then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or "
+            "compile the packages once as their owner: python -m compileall"
+        ),
     ),
     "compare-inputs": lambda a: ((), "compare runs with equal options, inputs, epochs and batch sizes"),
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),

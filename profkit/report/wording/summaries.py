@@ -296,8 +296,8 @@ _LOST_SLICES = (
     "process."
 )
 _COMPILED = (
-    " Most of that is compiling modules: their byte code (.pyc) was missing, as in the first run after an installation, "
-    "or Python may not write it."
+    " Most of that is compiling modules: their byte code (.pyc) was missing, as in the first run after an "
+    "installation, or Python may not write it."
 )
 #: Sentences by rule, or functions that return them.
 SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
