@@ -54,7 +54,7 @@ def _own_imports(case: Case) -> Found:
     yield Evidence("own.imports", "s", *case.account.own_imports_s)
 
 
-def _compiled(case: Judged) -> Found:
+def _compiled(case: Case) -> Found:
     """Return how long modules were compiled, where that matters."""
     if case.number("imports.compiled") >= LEAST_SHARE:
         yield Evidence("imports.compiled", "s", case.before.compiling_s, case.now.compiling_s)
