@@ -15,7 +15,7 @@ LEAST_PART = 0.1
 _IN_FUNCTIONS = frozenset(
     (
         *("code-change", "workload-change", "blocked", "data-starvation", "interpreter-lock", "start-up"),
-        *("garbage-collection", "thread-settings", "faster"),
+        *("garbage-collection", "thread-settings", "environment", "faster"),
     )
 )
 

@@ -34,6 +34,7 @@ CAUSES = (
     "garbage-collection",
     "start-up",
     "thread-settings",
+    "environment",
     "faster",
     "inconclusive",
 )

@@ -94,6 +94,11 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         _capture(a, "more-cpus"),
         f"it was bound to {a.numbers['cpus']:g} of {a.numbers['machine']} CPUs",
     ),
+    "unbind": lambda a: (
+        (),
+        f"the program bound itself to {a.numbers['cpus']:g} of the {a.numbers['given']} CPUs that it was given: look for "
+        "os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads when it is imported",
+    ),
     "give-cpus": lambda a: (
         (),
         f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",

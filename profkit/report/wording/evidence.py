@@ -233,6 +233,7 @@ READINGS: Mapping[str, str | Callable[[Evidence], str]] = {
     "another-cpu": "another CPU",
     "machine-slower": "the machine itself was slower",
     "machine-as-fast": "the machine was equally fast",
+    "slows-down": "it makes the same code slower",
     "other-instructions": "libraries use another instruction set",
     "more-data": "{factor}: more data",
     "noise-reaches": lambda e: f"noise reaches {value_text(e.unit, e.threshold)}",

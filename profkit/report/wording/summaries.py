@@ -409,6 +409,10 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         else "The program waited while other processes imported modules: that makes up "
         f"{p.share('account.imports')} of the lost time."
     ),
+    "slowing-settings": lambda p: (
+        f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: the work takes "
+        f"{p.factor('time.slowdown')} the time."
+    ),
     "imports": lambda p: (
         f"Importing libraries makes up {p.share('account.own-imports')} of the lost time."
         + (_COMPILED if (p.number("imports.compiled") or 0.0) >= value("part.most") else "")

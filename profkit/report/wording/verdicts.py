@@ -27,6 +27,7 @@ _HEADLINES = {
     "garbage-collection": ("Garbage collection", "bad"),
     "start-up": ("Worker start-up", "bad"),
     "thread-settings": ("Too few threads", "bad"),
+    "environment": ("A setting for debugging", "bad"),
     "faster": ("Faster", "good"),
     "inconclusive": ("Inconclusive", "unsure"),
 }
@@ -80,6 +81,8 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
     """Add the function with most of the loss, or what was mostly waited for, to a headline."""
     if by_instructions(verdict.numbers):
         return "Libraries use other instructions"
+    if named := verdict.numbers.get("settings.named"):
+        return f"Slowed down by {clean(str(named))}"
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"

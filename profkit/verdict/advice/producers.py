@@ -18,6 +18,7 @@ from profkit.verdict.machine_differences import models_differ, other_instruction
 from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row
 from profkit.verdict.rule import Judged
+from profkit.verdict.slowing_settings import without_options
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Advice
 
@@ -148,6 +149,9 @@ def _free_to_take(case: Judged) -> int:
 def _contention(case: Judged, lost: float) -> Found:
     side = case.now
     if case.read("contention.kind") == "self-oversubscription":
+        if bound := _bound_itself(side):
+            yield bound
+            return
         found = [*_limit_threads(case, lost), *_more_cpus(case, lost)]
         yield from found
         cpus = side.available_cpus or 0.0
@@ -163,6 +167,19 @@ def _contention(case: Judged, lost: float) -> Found:
         return
     yield Advice("capture-idle", side.command, cures="queue")
     yield Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu"))
+
+
+def _bound_itself(side: SideFacts) -> Advice | None:
+    """Return the advice for a program that bound itself to fewer CPUs than it was given."""
+    given, left = side.inventory.affinity, side.available_cpus
+    if (
+        not given
+        or not left
+        or side.inventory.ranks
+        or left >= min(given, side.inventory.quota_cpus or given)
+    ):
+        return None
+    return Advice("unbind", cures="queue", numbers={"cpus": left, "given": given})
 
 
 def _raise_quota(case: Judged, lost: float) -> Found:
@@ -217,11 +234,11 @@ def _not_the_code(case: Judged, lost: float) -> Found:
 
 
 def _same_settings(case: Case, lost: float) -> Found:
-    """Run the candidate's command with the baseline's variables, where they differ."""
+    """Run the candidate's command with the baseline's variables, where they differ, and without debugging."""
     before, after = (set_by_hand(side.environment) for side in (case.before, case.now))
     differing = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    command = case.now.command
-    if differing and command:
+    command = without_options(case.now.command)
+    if command and (differing or command != case.now.command):
         unset = [word for name in differing if name not in before for word in ("-u", name)]
         argv = ("env", *unset, *command) if unset else command
         yield Advice("same-settings", argv, {name: before[name] for name in differing if name in before})

@@ -7,6 +7,7 @@ from profkit.verdict.evidence.producing import NAMED, Found, Producers
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
 from profkit.verdict.readings import Case
 from profkit.verdict.readings.given_inputs import larger_inputs
+from profkit.verdict.slowing_settings import slowing
 from profkit.verdict.types import Evidence, Value
 
 
@@ -19,6 +20,11 @@ def _machines(case: Case) -> Found:
             "variable", "text", before or None, after or None, subject=name, reading="other-instructions"
         )
     yield from _fixed_work(case)
+
+
+def _slowing(case: Case) -> Found:
+    for name, before, after in slowing(case.before, case.now):
+        yield Evidence("variable", "text", before or None, after, subject=name, reading="slows-down")
 
 
 def _fixed_work(case: Case) -> Found:
@@ -53,6 +59,7 @@ def _command(case: Case) -> Found:
 
 MACHINE_AND_INPUTS: Producers = {
     "machines": _machines,
+    "slowing-settings": _slowing,
     "fixed-work": _fixed_work,
     "inputs": _inputs,
     "command": _command,

@@ -19,6 +19,7 @@ from profkit.verdict.machine_differences import (
 )
 from profkit.verdict.readings.code_and_calls import calls_known
 from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.slowing_settings import slowing
 from profkit.verdict.thresholds import value
 
 if TYPE_CHECKING:
@@ -146,6 +147,18 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "bool",
         "variables select another instruction set",
         lambda c: bool(other_instructions(c.before, c.now)),
+    ),
+    "settings.slow": Reading(
+        "bool",
+        "a setting that is known to slow programs down is on in the candidate only",
+        lambda c: bool(slowing(c.before, c.now)),
+    ),
+    "settings.named": Reading(
+        "text",
+        "the first of these settings",
+        lambda c: next(
+            (f"-X {after}" if name == "-X" else name for name, _, after in slowing(c.before, c.now)), None
+        ),
     ),
     "machine.one": Reading(
         "bool", "both ran on one host, with the same instructions", lambda c: one_machine(c.before, c.now)

@@ -8,6 +8,7 @@ from profkit.verdict.rules import (
     code_change,
     contention,
     data_starvation,
+    environment,
     faster,
     garbage_collection,
     gpu_waits,
@@ -25,6 +26,7 @@ __all__ = ["RULES", "RULES_ALONE", "RULES_OF_ESTIMATES"]
 #: Rules of a comparison.
 RULES: tuple[Rule, ...] = (
     no_change.IDENTICAL,
+    environment.SLOWING_SETTINGS,
     workload_change.CALL_COUNTS,
     code_change.CHANGED_SOURCE,
     workload_change.OTHER_FUNCTION,
