@@ -265,7 +265,8 @@ class Run(Reported):
         Columns
             ``pid, parent, role, rank, local_rank, node, command, exit, python, host, profiled, threads,
             wall_s, cpu_s, run_queue_wait_s, voluntary_switches, involuntary_switches, peak_threads,
-            peak_memory_bytes, page_faults, read_bytes``. `command` is one string, quoted for a shell.
+            peak_memory_bytes, page_faults, read_bytes, storage_bytes``. `command` is one
+            string, quoted for a shell.
         """
         import shlex
 
@@ -281,7 +282,9 @@ class Run(Reported):
                 "threads": wholes(len(p.threads) for p in found),
                 **attributes(found, number=("wall_s", "cpu_s", "run_queue_wait_s")),
                 **attributes(found, whole=("voluntary_switches", "involuntary_switches", "peak_threads")),
-                **attributes(found, whole=("peak_memory_bytes", "page_faults", "read_bytes")),
+                **attributes(
+                    found, whole=("peak_memory_bytes", "page_faults", "read_bytes", "storage_bytes")
+                ),
             }
         )
 

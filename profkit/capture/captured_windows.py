@@ -69,6 +69,7 @@ class Windows:
             involuntary_switches=None,
             page_faults=None,
             read_bytes=None,
+            storage_bytes=None,
             threads=threads,
             samples=None if samples is None else samples.at(_rows(samples.time_ns, spans)),
             ranges=None if process.ranges is None else _ranges(process.ranges, spans),

@@ -54,6 +54,7 @@ _AS_RECORDED = (
         "peak_memory_bytes",
         "page_faults",
         "read_bytes",
+        "storage_bytes",
     ),
     *("environment", "tiers", "effect"),
 )

@@ -143,6 +143,7 @@ class Record(_OnKernel):
     peak_memory_bytes: Count | None = None
     page_faults: Count | None = None
     read_bytes: Count | None = None
+    storage_bytes: Count | None = None
     machine: tuple[Reading, Reading] | None = None
     quota_cpus: Seconds | None = None
     tiers: tuple[Tier, ...] = ()

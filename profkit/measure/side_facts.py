@@ -78,6 +78,7 @@ class SideFacts:
     memory_least: float | None = None
     memory_most: float | None = None
     read_bytes: float | None = None
+    storage_bytes: float | None = None
     processes: int = 0
     threads: int = 0
     cpu_model: str = ""
@@ -259,6 +260,9 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": known_sum(
             [None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]
+        ),
+        "storage_bytes": known_sum(
+            [None if p.storage_bytes is None else float(p.storage_bytes) for p in run.processes]
         ),
     }
 

@@ -23,7 +23,10 @@ _WAITS = frozenset(
     )
 )
 #: Native functions that read from a file, pipe or socket.
-_READS = re.compile(r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read)>|'recv\w*' of")
+_READS = re.compile(
+    r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read|numpy\.fromfile)>|'recv\w*' of"
+    r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
+)
 #: Native functions in which a rank waits for other ranks: MPI calls, which spin or sleep depending on the
 #: library.
 _RANK_WAITS = re.compile(

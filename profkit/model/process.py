@@ -123,6 +123,8 @@ class Process:
         Minor page faults (no disk read).
     read_bytes
         Bytes read by system calls, from files, pipes and sockets.
+    storage_bytes
+        Bytes that storage delivered, since they were not in memory.
     notes
         Notices of its agent.
     tiers
@@ -156,6 +158,7 @@ class Process:
     peak_memory_bytes: Count | None = None
     page_faults: Count | None = None
     read_bytes: Count | None = None
+    storage_bytes: Count | None = None
     local_rank: Rank | None = None
     node: Rank | None = None
     tiers: tuple[Tier, ...] = ()

@@ -12,7 +12,6 @@ import numpy as np
 from profkit.compare.result_types import DiffTable
 from profkit.measure import noise
 from profkit.measure.import_table import imports_of
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import Run
 from profkit.report import units
 from profkit.report.document import (
@@ -228,7 +227,7 @@ def _ranked(functions: Ranked, by: str, most: int) -> Table:
     shown: list[FunctionRow] = []
     least = noise.MIN_SECONDS
     for row in functions.rows():
-        if is_wait(row.name, row.key.root):
+        if row.waits:
             continue
         seconds = row.cumtime if by == "cumtime" else row.active
         if len(shown) == most or seconds < least:

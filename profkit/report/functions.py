@@ -13,6 +13,7 @@ from profkit.compare.result_types import DiffTable, SideTable
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
 from profkit.measure.selected_processes import select
+from profkit.measure.waits_by_name import is_wait, reads_files
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.arrays import Bools, Floats
 from profkit.model.estimates import estimates_of
@@ -48,6 +49,12 @@ class FunctionRow:
     calls_high: float
     samples: int
     tottime_error: float
+
+    @property
+    def waits(self) -> bool:
+        """Return whether it waits by design; to read also takes CPU time, where that is known."""
+        measured = self.blocked is not None
+        return is_wait(self.name, self.key.root) and not (measured and reads_files(self.name))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profkit.identity.function_keys import function_keys
-from profkit.measure.waits_by_name import is_wait
 from profkit.model import Process, Run, Thread
 from profkit.model.estimates import call_kind, time_kind
 from profkit.report import units
@@ -38,7 +37,7 @@ def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[F
     work: list[FunctionRow] = []
     waiting: list[FunctionRow] = []
     for row in functions.rows():
-        if is_wait(row.name, row.key.root):
+        if row.waits:
             waiting.append(row)
         else:
             work.append(row)

@@ -100,11 +100,12 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
+    read = (whole_a.reading_s, whole_b.reading_s)
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(
         *(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown),
-        *(imports, own_imports, waited, collected),
+        *(imports, own_imports, read, waited, collected),
     )
 
 

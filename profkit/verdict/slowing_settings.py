@@ -11,7 +11,7 @@ from profkit.measure.side_facts import SideFacts
 _ON = r"(?!0$|false$|no$).+"
 _SLOWING: Mapping[str, str] = {
     **dict.fromkeys(("PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONASYNCIODEBUG"), ".+"),
-    "PYTHONMALLOC": ".*debug|malloc",
+    "PYTHONMALLOC": ".*debug",
     **dict.fromkeys(
         ("NUMBA_DISABLE_JIT", "JAX_DISABLE_JIT", "TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE"), _ON
     ),
@@ -50,7 +50,8 @@ def _options(command: Sequence[str]) -> list[tuple[tuple[int, ...], str]]:
     for at, word in enumerate(command):
         if word in ("-m", "-c") or word.endswith(".py"):
             break  # what follows is the program's own
-        places, option = (at,), word[2:] if word.startswith("-X") else ""
+        places: tuple[int, ...] = (at,)
+        option = word[2:] if word.startswith("-X") else ""
         if word == "-X":
             places, option = (at, at + 1), "".join(command[at + 1 : at + 2])
         if _OPTION.fullmatch(option):

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional
 
 #: Facts of `process_facts.state` that the kernel counts from the start of the process.
-_COUNTED = ("cpu_s", "voluntary_switches", "involuntary_switches", "page_faults", "read_bytes")
+_COUNTED = (
+    *("cpu_s", "voluntary_switches", "involuntary_switches"),
+    *("page_faults", "read_bytes", "storage_bytes"),
+)
 
 #: Leading columns of a task: its number and its name.
 _TASK_COUNTERS = 2

@@ -111,7 +111,7 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
     if used:
         record["cpu_s"], record["voluntary_switches"], record["involuntary_switches"] = used[:3]
         record["peak_memory_bytes"], record["page_faults"] = used[3] * 1024, used[4]
-    record["read_bytes"] = _bytes_read()
+    record["read_bytes"], record["storage_bytes"] = _bytes_read()
     return record
 
 
@@ -257,15 +257,13 @@ def status_words(status: bytes, key: bytes) -> List[bytes]:
     return rest.partition(b"\n")[0].split() if found else []
 
 
-def _bytes_read() -> Optional[int]:
-    """Return the bytes from read(2) and similar calls so far: disks, caches, pipes and sockets (proc(5))."""
+def _bytes_read() -> Tuple[Optional[int], Optional[int]]:
+    """Return the bytes from read(2) and similar calls so far, and those that storage had to deliver (proc(5))."""
     try:
-        for line in read_file("/proc/self/io").split(b"\n"):
-            if line.startswith(b"rchar: "):
-                return int(line[7:])
-    except (OSError, ValueError):
-        pass  # not Linux, or not permitted
-    return None
+        words = read_file("/proc/self/io").split()
+        return int(words[words.index(b"rchar:") + 1]), int(words[words.index(b"read_bytes:") + 1])
+    except (OSError, ValueError, IndexError):
+        return None, None  # not Linux, or not permitted
 
 
 def _birth() -> Optional[int]:

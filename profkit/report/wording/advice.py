@@ -96,8 +96,10 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     ),
     "unbind": lambda a: (
         (),
-        f"the program bound itself to {a.numbers['cpus']:g} of the {a.numbers['given']} CPUs that it was given: look for "
-        "os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads when it is imported",
+        (
+            f"the program bound itself to {a.numbers['cpus']:g} of the {a.numbers['given']} CPUs that it was given: "
+            "look for os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads when it is imported"
+        ),
     ),
     "give-cpus": lambda a: (
         (),
@@ -118,6 +120,13 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "same-settings": lambda a: (
         _capture(a, "same-settings"),
         "with the variables of the baseline: if the difference goes away, they are its cause",
+    ),
+    "warm-files": lambda a: (
+        (),
+        (
+            "read the files ahead or in other threads, or from faster storage; if the baseline's files were in "
+            "memory only because it was not the first run, capture it again"
+        ),
     ),
     "compile-once": lambda a: (
         (),

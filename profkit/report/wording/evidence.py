@@ -72,6 +72,8 @@ SIGNALS: Mapping[str, str] = {
     "range.count": "count of NVTX range {subject}",
     "main.off": "main thread off the CPU, not queueing",
     "worker.imports": "other processes importing {subject}",
+    "reading": "reading files",
+    "storage.bytes": "read from storage, not from memory",
     "own.imports": "imports of libraries",
     "imports.compiled": "compiling modules that had no byte code",
     "processes": "processes",

@@ -9,7 +9,7 @@ from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
-from profkit.report.wording.evidence import number_of
+from profkit.report.wording.evidence import number_of, value_text
 from profkit.report.wording.functions import display_name
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Finding, Value, Verdict
@@ -295,6 +295,19 @@ _LOST_SLICES = (
     "factors. Plain profiles show neither what took the CPUs, nor whether it was a quota or a stopped "
     "process."
 )
+
+
+def _reading(p: _Parts) -> str:
+    added = p.number("storage.added") or 0.0
+    storage = (
+        f" Storage delivered {value_text('bytes', added)} that were in memory for the baseline."
+        if added >= value("input.larger-bytes")
+        else ""
+    )
+    part = p.share("account.reading")
+    return f"Reading files makes up {part} of the lost time, and no more is read than before.{storage}"
+
+
 _COMPILED = (
     " Most of that is compiling modules: their byte code (.pyc) was missing, as in the first run after an "
     "installation, or Python may not write it."
@@ -410,9 +423,10 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"{p.share('account.imports')} of the lost time."
     ),
     "slowing-settings": lambda p: (
-        f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: the work takes "
-        f"{p.factor('time.slowdown')} the time."
+        f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "
+        f"the work takes {p.factor('time.slowdown')} the time."
     ),
+    "reading": _reading,
     "imports": lambda p: (
         f"Importing libraries makes up {p.share('account.own-imports')} of the lost time."
         + (_COMPILED if (p.number("imports.compiled") or 0.0) >= value("part.most") else "")

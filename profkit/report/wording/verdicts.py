@@ -57,6 +57,7 @@ _OF_RULE = {
     "gpu-waits": "It waits longer for the GPU",
     "fewer-workers": "Too few workers",
     "imports": "Imports took longer",
+    "reading": "Reading files took longer",
     "more-threads": "Too many threads",
 }
 

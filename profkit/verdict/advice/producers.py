@@ -361,6 +361,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "more-runs-if-far": _if_far,
     "same-settings": _same_settings,
     "compile-once": _compile_once,
+    "warm-files": lambda case, lost: (Advice("warm-files"),),
     "as-wide": _as_wide,
     "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),
     "capture-exact": _run_sides("capture-exact", lambda side, status: True),

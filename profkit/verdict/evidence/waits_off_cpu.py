@@ -50,6 +50,15 @@ def _imports(case: Judged) -> Found:
         )
 
 
+def _reading(case: Case) -> Found:
+    yield Evidence("reading", "s", *case.account.reading_s)
+
+
+def _storage(case: Case) -> Found:
+    if case.now.storage_bytes is not None:
+        yield Evidence("storage.bytes", "bytes", case.before.storage_bytes, case.now.storage_bytes)
+
+
 def _own_imports(case: Case) -> Found:
     yield Evidence("own.imports", "s", *case.account.own_imports_s)
 
@@ -178,6 +187,8 @@ WAITS_OFF_CPU: Producers = {
     "helpers-blocked-on": _helpers_waited,
     "imports": _imports,
     "own-imports": _own_imports,
+    "reading": _reading,
+    "storage": _storage,
     "compiled": _compiled,
     "processes": _processes,
     "gil": _waited("gil", "gil"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads
+from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading
 from profkit.verdict.thresholds import value
 
@@ -209,6 +210,16 @@ LOST_TIME: Mapping[str, Reading] = {
         "share",
         "part of the lost time: imports of libraries in the main process",
         lambda c: _of_lost(c.account, c.account.own_imports_s[1] - c.account.own_imports_s[0]),
+    ),
+    "account.reading": Reading(
+        "share",
+        "part of the lost time: reading files, on a CPU or off it",
+        lambda c: _of_lost(c.account, c.account.reading_s[1] - c.account.reading_s[0]),
+    ),
+    "storage.added": Reading(
+        "bytes",
+        "additional bytes that storage delivered, since they were not in memory",
+        lambda c: growth(c.before.storage_bytes, c.now.storage_bytes),
     ),
     "account.startup-beyond": Reading(
         "bool",

@@ -46,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     gpu_waits.SHARED,
     gpu_waits.CHANGED_CODE,
     gpu_waits.MORE_WORK,
+    blocked.READING,
     blocked.OFF_CPU,
     contention.SHARED_HARDWARE,
     contention.MORE_STARTED,

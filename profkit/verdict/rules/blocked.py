@@ -5,6 +5,24 @@ from __future__ import annotations
 from profkit.verdict.rule import Rule, less, more, no
 from profkit.verdict.rules.contention import PERIODIC, WAITED
 
+READING = Rule(
+    id="reading",
+    cause="blocked",
+    about="most of the lost time is reading files, on a CPU or off it, and no more is read than before",
+    # In more than one bucket: the kernel copies what storage delivers while the thread runs.
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("account.reading", "part.most"),
+        no("input.larger"),
+    ),
+    confidence=0.85,
+    evidence=("reading", "storage", "main-wait", "wall"),
+    advice=("warm-files",),
+    numbers=("account.reading", "storage.added"),
+)
+
 OFF_CPU = Rule(
     id="off-cpu",
     cause="blocked",

@@ -9,8 +9,8 @@ SLOWING_SETTINGS = Rule(
     id="slowing-settings",
     cause="environment",
     about=(
-        "a variable or an option of the interpreter, for debugging mostly, is known to make programs slower; only the "
-        "candidate has it, and most of the lost time is more calls, or cost per call"
+        "a variable or an option of the interpreter, for debugging mostly, is known to make programs slower; only "
+        "the candidate has it, and most of the lost time is more calls, or cost per call"
     ),
     conditions=(
         yes("settings.slow"),
