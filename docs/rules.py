@@ -74,7 +74,8 @@ def _rules(rules: tuple[Rule, ...]) -> Iterator[str]:
         yield f"{rule.about[0].upper()}{rule.about[1:]}."
         yield ""
         if rule.bucket:
-            yield f"- bucket: {rule.bucket}"
+            part = f", with `{rule.part}`" if rule.part else ""
+            yield f"- bucket: {rule.bucket}{part}"
         if rule.requires:
             yield f"- requires: {', '.join(f'`{name}`' for name in rule.requires)}"
         if rule.unless:

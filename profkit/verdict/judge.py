@@ -172,6 +172,8 @@ def _finding(rule: Rule, case: Case) -> Finding:
     # All time off the CPU is one loss, whatever it waited for.
     if rule.bucket in ("blocked", "loading"):
         seconds = sum(map(case.account.seconds, ("blocked", "loading", "imbalance")))
+    if rule.part:
+        seconds = max(0.0, case.number(rule.part)) * case.account.program_s
     severity = _severity(case, seconds) if rule.bucket else math.nan
     return finding_of(rule, case, READINGS, _steps(case), seconds, severity)
 

@@ -90,7 +90,8 @@ Group = tuple[Condition, ...]
 class Rule:
     """One way to recognise a cause, one of `profkit.verdict.types.CAUSES`; `id` is unique.
 
-    `bucket` is the one that it explains, empty for a rule of no loss; `kind` is the reading with the kind of
+    `bucket` is the one that it explains, empty for a rule of no loss; if it explains more, `part` is the reading
+    with the part of the lost time. `kind` is the reading with the kind of
     contention. Readings in `requires` must be known; rules in `unless` come before it, and it yields to them.
     All `conditions` must hold, and one group of each set of `alternatives`. `confidence` orders findings
     until the measured confidence replaces it; `doubts` are groups of conditions, each with the confidence
@@ -103,6 +104,7 @@ class Rule:
     cause: str
     about: str
     bucket: str = ""
+    part: str = ""
     kind: str = ""
     requires: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from profkit.formats import load_side
-from profkit.model import Notice, Pause, Pool, Profile, Run, RunSet, Thread
+from profkit.model import Host, Notice, Pause, Pool, Profile, Run, RunSet, Thread
 from profkit.report.wording.verdicts import comparison_block
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
@@ -267,6 +267,72 @@ def test_garbage_collection_that_takes_longer(added: float, cause: str) -> None:
     alone = judge_run(side(4.0), side(4.0).processes).verdict
     assert alone is not None
     assert alone.cause == "garbage-collection"
+
+
+READ = "<method 'read' of '_io.BufferedReader' objects>"
+
+
+@pytest.mark.parametrize(("run_s", "off_s"), [(1.5, 0.1), (0.2, 1.4)])
+def test_files_that_were_in_memory_before(run_s: float, off_s: float) -> None:
+    """The kernel copies what storage delivers while the thread runs, or the thread waits for the disk."""
+
+    def side(run_s: float, off_s: float, stored: int, read: int = 900_000_000) -> Run:
+        made = program([*training(), Fn(READ, 40, run_s, off=off_s, callers={"main": 40})])
+        return with_main(made, storage_bytes=stored, read_bytes=read)
+
+    found = diffed(side(0.2, 0.0, 4096), side(run_s + 0.2, off_s, 900_000_000))
+    assert (found.verdict.cause, found.verdict.rule) == ("blocked", "reading")
+    assert "Storage delivered 900 MB" in comparison_block(found).summary
+    # More of them is other work.
+    more = side(run_s + 0.2, off_s, 4096, read=1_800_000_000)
+    assert diffed(side(0.2, 0.0, 4096), more).verdict.rule != "reading"
+
+
+@pytest.mark.parametrize(
+    ("environment", "command", "named"),
+    [
+        ({"PYTHONTRACEMALLOC": "1"}, ("python", "a.py"), "PYTHONTRACEMALLOC"),
+        ({"NUMBA_DISABLE_JIT": "1"}, ("python", "a.py"), "NUMBA_DISABLE_JIT"),
+        ({}, ("python", "-X", "dev", "-u", "a.py"), "-X dev"),
+        ({}, ("python", "-Xtracemalloc=5", "a.py"), "-X tracemalloc=5"),
+        ({"NUMBA_DISABLE_JIT": "0", "PYTHONMALLOC": "pymalloc"}, ("python", "a.py"), ""),
+        ({}, ("python", "a.py", "-X", "dev"), ""),
+    ],
+)
+def test_a_setting_for_debugging_that_slows_the_candidate(
+    environment: Mapping[str, str], command: tuple[str, ...], named: str
+) -> None:
+    def side(factor: float, environment: Mapping[str, str], command: tuple[str, ...]) -> Run:
+        return program(
+            [replace(fn, run=fn.run * factor) for fn in training()], environment=environment, command=command
+        )
+
+    slow = side(1.8, environment, command)
+    found = diffed(side(1.0, {}, ("python", "a.py")), slow)
+    assert (found.verdict.cause == "environment") is bool(named)
+    if named:
+        assert f"slowed down by {named}" in comparison_block(found).headline
+        (back,) = (a.argv for a in found.verdict.advice if a.kind == "same-settings")
+        assert back == (
+            ("env", "-u", named, *command)
+            if environment
+            else tuple(w for w in command if w in ("python", "-u", "a.py"))
+        )
+    assert diffed(slow, side(2.9, environment, command)).verdict.cause != "environment"
+
+
+def test_a_program_that_binds_itself_to_fewer_cpus_is_told_so() -> None:
+    def side(given: int, left: int, wait: float) -> Run:
+        made = run(scaled(1.0 + wait / 3.2), wait=wait, cpus=given, children=[(1.0, wait)])
+        bound = Host(
+            name="host", cpu_model="cpu", cpus=given, affinity=left, affinity_cpus=tuple(range(left))
+        )
+        return with_main(made, host=bound)
+
+    found = judged(side(4, 4, 0.0), side(4, 1, 3.2))
+    assert found.verdict.kind == "self-oversubscription"
+    (unbind,) = (a for a in found.verdict.advice if a.kind == "unbind")
+    assert unbind.numbers == {"cpus": 1, "machine": 4}
 
 
 def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:

@@ -53,7 +53,7 @@ def conditions(rule: Rule) -> Iterator[Condition]:
 def readings_of(rule: Rule) -> set[str]:
     """Every reading that a rule names."""
     named = {condition.reading for condition in conditions(rule)} | {*rule.requires, *rule.numbers}
-    return named | ({rule.kind, rule.strength, rule.subject} - {""})
+    return named | ({rule.kind, rule.part, rule.strength, rule.subject} - {""})
 
 
 def sources() -> dict[str, ast.Module]:

@@ -97,8 +97,8 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "unbind": lambda a: (
         (),
         (
-            f"the program bound itself to {a.numbers['cpus']:g} of the {a.numbers['given']} CPUs that it was given: "
-            "look for os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads when it is imported"
+            f"the program is bound to {a.numbers['cpus']:g} of the {a.numbers['machine']} CPUs that it was given: "
+            "look for taskset in its command, os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads"
         ),
     ),
     "give-cpus": lambda a: (

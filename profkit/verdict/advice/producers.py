@@ -179,7 +179,7 @@ def _bound_itself(side: SideFacts) -> Advice | None:
         or left >= min(given, side.inventory.quota_cpus or given)
     ):
         return None
-    return Advice("unbind", cures="queue", numbers={"cpus": left, "given": given})
+    return Advice("unbind", cures="queue", numbers={"cpus": left, "machine": given})
 
 
 def _raise_quota(case: Judged, lost: float) -> Found:

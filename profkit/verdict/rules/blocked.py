@@ -9,7 +9,9 @@ READING = Rule(
     id="reading",
     cause="blocked",
     about="most of the lost time is reading files, on a CPU or off it, and no more is read than before",
-    # In more than one bucket: the kernel copies what storage delivers while the thread runs.
+    bucket="blocked",
+    # The kernel copies what storage delivers while the thread runs, so some of it is cost per call.
+    part="account.reading",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
     conditions=(

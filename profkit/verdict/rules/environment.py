@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, yes
 
-# It has no bucket, so that no larger one takes its place: what it slows down looks like more calls or dearer ones.
 SLOWING_SETTINGS = Rule(
     id="slowing-settings",
     cause="environment",
@@ -12,13 +11,15 @@ SLOWING_SETTINGS = Rule(
         "a variable or an option of the interpreter, for debugging mostly, is known to make programs slower; only "
         "the candidate has it, and most of the lost time is more calls, or cost per call"
     ),
+    bucket="speed",
+    part="account.calls-and-cost",
     conditions=(
         yes("settings.slow"),
         less("pair.residue", "programs.residue"),
         more("time.slowdown", "time.slower"),
         more("account.calls-and-cost", "part.most"),
     ),
-    confidence=0.85,
+    confidence=0.95,
     evidence=("slowing-settings", "wall"),
     advice=("same-settings",),
     numbers=("settings.named", "time.slowdown"),
