@@ -30,11 +30,10 @@ class Composition:
 
     `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
     `blocked` and `run` where ``None``. No parts of the wall are `held`, how long threads waited while a function
-    held the lock, `helpers_off_by`, shape as `off_by`, how long helpers waited for what no thread of the
-    program ends, and `reading_s`, how long files were read, on a CPU or off it. `untraced_run_s` and
-    `untraced_blocked_s` are the path of a run without captured functions, else 0. `helpers_part`, a share, of
-    all that helpers did is on the path. `capture_s` and `capture_error_s` (half the 95 % interval) are 0 unless
-    `less_capture` set them.
+    held the lock, and `helpers_off_by`, shape as `off_by`, how long helpers waited for what no thread of the
+    program ends. `untraced_run_s` and `untraced_blocked_s` are the path of a run without captured functions,
+    else 0. `helpers_part`, a share, of all that helpers did is on the path. `capture_s` and `capture_error_s`
+    (half the 95 % interval) are 0 unless `less_capture` set them.
     """
 
     counters: bool
@@ -52,7 +51,6 @@ class Composition:
     waiting_for_ranks: Floats = field(default_factory=_no_functions)
     imports: Floats = field(default_factory=_no_functions)
     own_imports_s: float = 0.0
-    reading_s: float = 0.0
     untraced_run_s: float = 0.0
     untraced_blocked_s: float = 0.0
     helpers_part: float = 0.0

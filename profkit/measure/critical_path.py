@@ -19,7 +19,6 @@ from profkit.model.pauses import FOR_EACH_OTHER, WAITS
 
 #: Rows of `FOR_EACH_OTHER` in arrays by kind.
 _FOR_OTHERS = [WAITS.index(kind) for kind in FOR_EACH_OTHER]
-_OF_FILES = [WAITS.index("file"), WAITS.index("disk")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +111,6 @@ def compose(
         startup_s=reading.wall_s - queue_s - own.total_s,
         imports=imports + helping.imports,
         own_imports_s=float(imports.sum()),
-        reading_s=float(
-            run[reads].sum() + (left[reads] if reading.own_waits is None else off_by[_OF_FILES]).sum()
-        ),
         run=np.where(polls, 0.0, run),
         own_run_s=float(own.busy.sum() - imports.sum() + own.polled.sum()),
         queue_s=queue_s + helping.queue_s,

@@ -24,9 +24,11 @@ import numpy.typing as npt
 
 from profkit.compare.origins import Origins
 from profkit.compare.signals import Signals
+from profkit.identity.lookup_columns import rows_where
 from profkit.identity.readable_names import readable_name
 from profkit.measure.composition import Composition, Repeats
-from profkit.model.arrays import Floats, median
+from profkit.measure.waits_by_name import reads_files
+from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Part, Waited
 from profkit.verdict.thresholds import value
@@ -42,6 +44,10 @@ SEED = 11
 #: Percentiles that bound a 95 % interval.
 INTERVAL = (2.5, 97.5)
 
+
+#: Rows of waits for files in arrays by kind.
+_DISK = WAITS.index("disk")
+_OF_FILES = [WAITS.index("file"), _DISK]
 
 #: Seconds of each bucket, and of the functions in it.
 _Booked = dict[str, tuple[float, "Floats | None"]]
@@ -100,7 +106,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
-    read = (whole_a.reading_s, whole_b.reading_s)
+    read = _reading_s(whole_a, whole_b, rows_where(table.name, reads_files))
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(
@@ -158,6 +164,20 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         helpers_waited=_waited(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),
     )
+
+
+def _reading_s(a: Composition, b: Composition, reads: Bools) -> tuple[float, float]:
+    """Return how long files were read on both sides, on a CPU or off it; `reads` are functions that do so by name.
+
+    A function that a disk kept waiting reads what is mapped to memory: the kernel copies that while it runs.
+    """
+    if a.off_by is None or b.off_by is None:
+        before, after = (float(c.run[reads].sum() + c.blocked[reads].sum()) for c in (a, b))
+        return before, after
+    disk = np.maximum(a.off_by[_DISK], b.off_by[_DISK])
+    reads = reads | (disk > value("reading.by-disk") * np.maximum(a.run, b.run))
+    waited_a, waited_b = (float(off_by[_OF_FILES].sum()) for off_by in (a.off_by, b.off_by))
+    return float(a.run[reads].sum()) + waited_a, float(b.run[reads].sum()) + waited_b
 
 
 def _helpers_imports(c: Composition) -> float:

@@ -108,6 +108,12 @@ _TABLE: tuple[_Row, ...] = (
     ),
     ("queue.much", 0.4, "share", f"with wait.some ({_BENCH}, bursty)"),
     ("queue.much-known", 0.3, "share", f"the same if it is known who took the CPUs ({_BENCH}, bursty)"),
+    _convention(
+        "reading.by-disk",
+        0.1,
+        "share",
+        "waiting for a disk, of the CPU time of a function that reads what is mapped to memory",
+    ),
     ("part.most", 0.5, "share", "a cause explains most of the loss (definition)"),
     _convention(
         "ranges.same-factor", 0.05, "factor", "as a logarithm: counts of two NVTX ranges changed alike"

@@ -85,6 +85,14 @@ _AWAIT: Mapping[str, str] = {
     "with the machine",
 }
 
+#: Where just-in-time compilers keep what they compiled.
+_CACHES: Mapping[str, str] = {
+    "numba": "cache=True and NUMBA_CACHE_DIR",
+    "torch": "TORCHINDUCTOR_CACHE_DIR, TORCH_EXTENSIONS_DIR",
+    "jax": "JAX_COMPILATION_CACHE_DIR",
+    "triton": "TRITON_CACHE_DIR",
+}
+
 #: A command with a remark, or a remark alone, by the kind of advice.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": lambda a: (_capture(a, "limited"), ""),
@@ -120,6 +128,18 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "same-settings": lambda a: (
         _capture(a, "same-settings"),
         "with the variables of the baseline: if the difference goes away, they are its cause",
+    ),
+    "keep-compiled": lambda a: (
+        (),
+        (
+            "keep what was compiled where it can be written and is kept"
+            + (f": {_CACHES[a.subject]}" if a.subject in _CACHES else "")
+            + ", or run it once before"
+        ),
+    ),
+    "compare-libraries": lambda a: (
+        _command(a),
+        "on both sides: is its compiled part installed, and which variables select another implementation?",
     ),
     "warm-files": lambda a: (
         (),

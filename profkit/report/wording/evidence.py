@@ -73,6 +73,8 @@ SIGNALS: Mapping[str, str] = {
     "main.off": "main thread off the CPU, not queueing",
     "worker.imports": "other processes importing {subject}",
     "reading": "reading files",
+    "library.new": "library code that the baseline did not run, mostly of {subject}",
+    "compiled": "{subject} compiling functions",
     "storage.bytes": "read from storage, not from memory",
     "own.imports": "imports of libraries",
     "imports.compiled": "compiling modules that had no byte code",

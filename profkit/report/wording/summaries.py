@@ -427,6 +427,15 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"the work takes {p.factor('time.slowdown')} the time."
     ),
     "reading": _reading,
+    "compiling": lambda p: (
+        f"{clean(str(p.numbers['compiled.by']))} compiled functions while the program ran: that makes up "
+        f"{p.share('compiled.part')} of the lost time. The baseline had them compiled, or fewer of them."
+    ),
+    "other-library-code": lambda p: (
+        f"Functions of {clean(str(p.numbers['library.named']))} that the baseline did not run make up "
+        f"{p.share('library.new')} of the added time, although the program and its command are the same: a "
+        "compiled part of it is missing, or settings or inputs select other code."
+    ),
     "imports": lambda p: (
         f"Importing libraries makes up {p.share('account.own-imports')} of the lost time."
         + (_COMPILED if (p.number("imports.compiled") or 0.0) >= value("part.most") else "")

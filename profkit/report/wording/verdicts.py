@@ -27,7 +27,7 @@ _HEADLINES = {
     "garbage-collection": ("Garbage collection", "bad"),
     "start-up": ("Worker start-up", "bad"),
     "thread-settings": ("Too few threads", "bad"),
-    "environment": ("A setting for debugging", "bad"),
+    "environment": ("Another environment", "bad"),
     "faster": ("Faster", "good"),
     "inconclusive": ("Inconclusive", "unsure"),
 }
@@ -84,6 +84,10 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
         return "Libraries use other instructions"
     if named := verdict.numbers.get("settings.named"):
         return f"Slowed down by {clean(str(named))}"
+    if named := verdict.numbers.get("compiled.by"):
+        return f"Compiling took longer: {clean(str(named))}"
+    if named := verdict.numbers.get("library.named"):
+        return f"Other code of a library runs: {clean(str(named))}"
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"

@@ -361,6 +361,12 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "more-runs-if-far": _if_far,
     "same-settings": _same_settings,
     "compile-once": _compile_once,
+    "keep-compiled": lambda case, lost: (
+        Advice("keep-compiled", subject=str(case.read("compiled.by") or ""), cures="speed"),
+    ),
+    "compare-libraries": lambda case, lost: (
+        Advice("compare-libraries", ("python", "-m", "pip", "show", str(case.read("library.named") or ""))),
+    ),
     "warm-files": lambda case, lost: (Advice("warm-files"),),
     "as-wide": _as_wide,
     "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),

@@ -9,6 +9,7 @@ from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row
 from profkit.verdict.readings.function_times import waited_row
+from profkit.verdict.readings.library_code import compiled, new_code
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
 
@@ -197,6 +198,19 @@ def _per_call(case: Case) -> Found:
         )
 
 
+def _library(case: Case) -> Found:
+    """Return the time in code of libraries that only the candidate ran."""
+    library, seconds = new_code(case.signals.table)
+    if library:
+        yield Evidence("library.new", "s", 0.0, seconds, subject=library)
+
+
+def _compiler(case: Case) -> Found:
+    package, before, after = compiled(case.signals.table)
+    if package:
+        yield Evidence("compiled", "s", before, after, subject=package)
+
+
 CHANGED_FUNCTIONS: Producers = {
     "calls": _calls,
     "calls-everywhere": _calls_everywhere,
@@ -222,4 +236,6 @@ CHANGED_FUNCTIONS: Producers = {
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,
+    "library": _library,
+    "compiler": _compiler,
 }

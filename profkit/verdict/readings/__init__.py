@@ -17,6 +17,7 @@ from profkit.verdict.readings import (
     cpu_queueing,
     function_times,
     given_inputs,
+    library_code,
     lost_time,
     off_the_cpu,
     on_the_gpu,
@@ -37,6 +38,7 @@ PARTS: tuple[Mapping[str, Reading], ...] = (
     code_and_calls.CODE_AND_CALLS,
     cost_per_call.COST_PER_CALL,
     given_inputs.GIVEN_INPUTS,
+    library_code.LIBRARY_CODE,
     function_times.FUNCTION_TIMES,
     lost_time.SLOWDOWN,
 )

@@ -38,6 +38,8 @@ RULES: tuple[Rule, ...] = (
     thread_settings.FEWER_WORKERS,
     thread_settings.FEWER_THREADS,
     start_up.IMPORTS,
+    start_up.COMPILING,
+    environment.OTHER_LIBRARY_CODE,
     workload_change.LONGER_LOOPS,
     workload_change.MORE_RANGES,
     data_starvation.LOADING,

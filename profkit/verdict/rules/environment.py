@@ -1,8 +1,8 @@
-"""The rule of ``environment``: a setting for debugging makes the same code slower."""
+"""Rules of ``environment``: a setting for debugging makes the same code slower, or a library runs other code."""
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more, yes
+from profkit.verdict.rule import Rule, less, more, no, yes
 
 SLOWING_SETTINGS = Rule(
     id="slowing-settings",
@@ -23,4 +23,27 @@ SLOWING_SETTINGS = Rule(
     evidence=("slowing-settings", "wall"),
     advice=("same-settings",),
     numbers=("settings.named", "time.slowdown"),
+)
+
+OTHER_LIBRARY_CODE = Rule(
+    id="other-library-code",
+    cause="environment",
+    about=(
+        "most of the added time is in functions of libraries that the baseline did not run, although the program and "
+        "its command are the same: a compiled part is missing, or settings or inputs select another implementation"
+    ),
+    bucket="speed",
+    part="library.new",
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        less("pair.residue", "programs.residue"),
+        no("pair.python-differs"),
+        no("command.differs"),
+        more("time.slowdown", "time.slower"),
+        more("library.new", "part.most"),
+    ),
+    confidence=0.85,
+    evidence=("library", "wall"),
+    advice=("compare-libraries",),
+    numbers=("library.named", "library.new"),
 )

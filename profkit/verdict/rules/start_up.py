@@ -38,6 +38,23 @@ IMPORTS = Rule(
     numbers=("account.own-imports", "imports.compiled"),
 )
 
+COMPILING = Rule(
+    id="compiling",
+    cause="start-up",
+    about="most of the lost time is a just-in-time compiler that compiles functions",
+    bucket="speed",
+    part="compiled.part",
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("compiled.part", "part.most"),
+    ),
+    confidence=0.9,
+    evidence=("compiler", "wall"),
+    advice=("keep-compiled",),
+    numbers=("compiled.by", "compiled.part"),
+)
+
 WORKER_IMPORTS_ALONE = Rule(
     id="worker-imports",
     cause="start-up",

@@ -1,0 +1,85 @@
+"""Which code of libraries ran: code that the baseline did not run, and compilation of functions while it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from profkit.compare.result_types import DiffTable
+from profkit.identity.lookup_columns import rows_where
+from profkit.model import SITE
+from profkit.verdict.rule import Reading
+
+if TYPE_CHECKING:
+    from profkit.verdict.readings import Case
+
+#: Functions of just-in-time compilers in which all compilation happens: names by file, by package.
+_COMPILERS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "numba": {"numba/core/dispatcher.py": frozenset(("_compile_for_args",))},
+    "torch": {
+        "torch/_dynamo/convert_frame.py": frozenset(("_compile",)),
+        "torch/_inductor/compile_fx.py": frozenset(("compile_fx",)),
+        "torch/utils/cpp_extension.py": frozenset(("_jit_compile",)),
+    },
+    "jax": {"jax/_src/compiler.py": frozenset(("compile_or_get_cached", "backend_compile"))},
+    "triton": {"triton/compiler/compiler.py": frozenset(("compile",))},
+}
+_COMPILING = frozenset().union(*(names for places in _COMPILERS.values() for names in places.values()))
+
+
+def compiled(table: DiffTable) -> tuple[str, float, float]:
+    """Return the compiler whose compiling took most of the added time, and its seconds on both sides."""
+    best = "", 0.0, 0.0
+    named = table.in_roots(SITE) & rows_where(table.name, lambda name: name.rpartition(".")[2] in _COMPILING)
+    rows = [
+        (row, table.keys[row].path, table.name[row].rpartition(".")[2])
+        for row in np.flatnonzero(named).tolist()
+    ]
+    for package, places in _COMPILERS.items():
+        at = [row for row, path, name in rows if name in places.get(path, ())]
+        if at:
+            # They call each other.
+            before, after = (float(side.cumtime[at].max()) for side in (table.baseline, table.candidate))
+            if after - before > best[2] - best[1]:
+                best = package, before, after
+    return best
+
+
+def new_code(table: DiffTable) -> tuple[str, float]:
+    """Return the library with most active time in functions that the baseline did not run, and all such seconds."""
+    new = table.candidate.present & ~table.baseline.present & table.in_roots(SITE)
+    seconds: dict[str, float] = {}
+    for row in np.flatnonzero(new & (table.candidate.active > 0)).tolist():
+        library = table.keys[row].path.partition("/")[0].removesuffix(".py")
+        seconds[library] = seconds.get(library, 0.0) + float(table.candidate.active[row])
+    return max(seconds, key=lambda name: seconds[name], default=""), sum(seconds.values())
+
+
+def _new_part(case: Case) -> float | None:
+    table = case.signals.table
+    added = float(table.candidate.active.sum() - table.baseline.active.sum())
+    return min(1.0, new_code(table)[1] / added) if added > 0 else None
+
+
+def _compiled_part(case: Case) -> float | None:
+    _, before, after = compiled(case.signals.table)
+    added = case.account.program_s
+    return min(1.0, (after - before) / added) if added > 0 else None
+
+
+LIBRARY_CODE: Mapping[str, Reading] = {
+    "library.new": Reading(
+        "share",
+        "part of the added active time in functions of libraries that the baseline did not run",
+        _new_part,
+    ),
+    "library.named": Reading(
+        "text", "the library with most of it", lambda c: new_code(c.signals.table)[0] or None
+    ),
+    "compiled.part": Reading(
+        "share", "part of the lost time in which a just-in-time compiler compiled functions", _compiled_part
+    ),
+    "compiled.by": Reading("text", "that compiler", lambda c: compiled(c.signals.table)[0] or None),
+}
