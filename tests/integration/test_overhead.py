@@ -267,6 +267,27 @@ def test_a_program_that_calls_little_later_is_traced_again(tmp_path: Path, versi
         assert intervals(main, "tier.py")["until_exact"] == (1, 1)
 
 
+#: Calls of C code that keep the GIL for long, so that the tracer waits for it while it changes the tier.
+LONG_CALLS = """
+def tiny(i): return i
+def calls(n):
+    for i in range(n): tiny(i)
+calls(150_000)
+for _ in range(20):
+    sum(range(4_000_000))
+    calls(2_000)
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_no_time_is_lost_while_the_tier_changes(tmp_path: Path, version: str) -> None:
+    name = script(tmp_path, LONG_CALLS)
+    for options in ((), ("--sampled",), ()):
+        main = captured(tmp_path, interpreter(version), name, options=options).processes[0].threads[0]
+        measured = main.profile.tottime - main.profile.wait - main.profile.blocked
+        assert float(measured.sum()) >= 0.85 * main.run_s, options
+
+
 SELDOM = """
 import sys, threading, tier
 if len(sys.argv) > 1: sys.monitoring.use_tool_id(sys.monitoring.OPTIMIZER_ID, "own")

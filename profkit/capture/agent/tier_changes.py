@@ -95,14 +95,17 @@ class Tiers:
         if not self._may_change():
             return
         try:
+            threads = native.threads_to_trace(self._main)
+            # What passes between the calls of the tracer is not measured.
             if self._module.wants_samples():
                 self._tracer.close()
                 self.sampled = bool(self._module.sample(True))
-                self._leave_mark()
             else:
                 self.sampled = not self._module.sample(False)
             if not self.sampled:
-                self._tracer.open(native.threads_to_trace(self._main), False, False)
+                self._tracer.open(threads, False, False)
+            else:
+                self._leave_mark()
         except Exception as error:
             self.failed = repr(error)
 

@@ -19,6 +19,9 @@ void hook_look(struct collector *collector);
 /* Begin or stop tracing threads not started by `threading` (up to Python 3.11; later there is nothing to do). */
 void hook_follow_others(struct collector *collector, bool on);
 
+/* Never trace the calling thread, which is the tracer's own (up to Python 3.11; later there is nothing to do). */
+void hook_leave_thread(void);
+
 /* What events cost, and how bursts are timed. */
 struct hook_traits {
     double slows;         /* relative slowdown of byte code in traced frames, without events */

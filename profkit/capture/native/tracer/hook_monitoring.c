@@ -333,6 +333,8 @@ static int end_events(struct collector *collector, bool counts) {
 
 int hook_disable(struct collector *collector) { return end_events(collector, false); }
 
+void hook_leave_thread(void) {}
+
 void hook_follow_others(struct collector *collector, bool on) {
     (void)collector;
     (void)on;

@@ -23,6 +23,8 @@ bool hook_adopt(struct collector *Py_UNUSED(collector), unsigned long Py_UNUSED(
     return false;
 }
 
+void hook_leave_thread(void) {}
+
 bool hook_burst(bool on) { return !on; }
 
 void hook_burst_over(void) {}

@@ -215,6 +215,8 @@ void hook_follow_others(struct collector *collector, bool on) {
     }
 }
 
+void hook_leave_thread(void) { has_own = true; }
+
 static int refuse_other_thread(const struct collector *collector) {
     if (collector->n_tables && (collector->tables[0]->native != kernel_thread_id() ||
                                 table_ended(collector->tables[0]))) {

@@ -172,7 +172,7 @@ static PyObject *sample(PyObject *Py_UNUSED(module), PyObject *on) {
     int truth = PyObject_IsTrue(on);
     if (truth < 0)
         return NULL;
-    return PyBool_FromLong(tiers_enter(truth ? TIER_SAMPLED : TIER_EXACT));
+    return PyBool_FromLong(sampler_enter(truth ? TIER_SAMPLED : TIER_EXACT));
 }
 
 static PyObject *keep(PyObject *Py_UNUSED(module), PyObject *bytes) {

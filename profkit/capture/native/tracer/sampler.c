@@ -143,21 +143,27 @@ static void have_looker(void (*what)(void)) {
     pthread_mutex_unlock(&lock);
 }
 
-static void change_tier(void) {
-    enum tier before = tiers_now();
+/* Looks pause only here, where the GIL is not released: in Python code of the agent the program can take it, and keep
+ * it for as long as a call of C code lasts. */
+bool sampler_enter(enum tier tier) {
+    if (tier == tiers_now())
+        return true;
     hold_looks(true);
-    if (before == TIER_SAMPLED)
+    if (tier == TIER_EXACT)
         have_looker(looks_charge_all);
     book_all(); /* of the tier that ends now */
+    bool entered = tiers_enter(tier);
+    if (tiers_now() == TIER_SAMPLED)
+        have_looker(looks_begin_charging);
+    hold_looks(false);
+    return entered;
+}
+
+static void change_tier(void) {
     PyObject *done = change_function ? PyObject_CallFunctionObjArgs(change_function, NULL) : NULL;
     Py_XDECREF(done);
     PyErr_Clear();
-    if (before == TIER_EXACT && tiers_now() == TIER_SAMPLED) {
-        have_looker(looks_begin_charging);
-    } else {
-        tiers_want(tiers_now()); /* the change was impossible */
-    }
-    hold_looks(false);
+    tiers_want(tiers_now()); /* if the change was impossible */
 }
 
 static void end_state(void) {
@@ -388,6 +394,7 @@ static void *book_on(void *of) {
     mine = PyThreadState_New(of); /* made here, as it belongs to this thread */
     if (!mine)
         return NULL;
+    hook_leave_thread();
     looks_start(mine, booker_number);
     booked = clock_monotonic_ns();
     slices_booked(booked);

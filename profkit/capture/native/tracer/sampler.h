@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tiers.h"
+
 /* Start; `change` is called with the GIL when tiers_wanted() differs. False without an exception if impossible.
  * Called with the GIL by a Python function that another one has called. */
 bool sampler_start(PyObject *change);
@@ -22,6 +24,9 @@ bool sampler_start(PyObject *change);
 bool sampler_follow(PyObject *follow);
 
 void sampler_wake(void);
+
+/* Enter a tier, with the GIL, in the function `change`: what was seen of the old one is booked. False if impossible. */
+bool sampler_enter(enum tier tier);
 
 /* Whether the calling thread is the booker, which runs the agent's code. */
 bool sampler_is_here(void);
