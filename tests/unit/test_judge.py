@@ -321,6 +321,43 @@ def test_a_setting_for_debugging_that_slows_the_candidate(
     assert diffed(slow, side(2.9, environment, command)).verdict.cause != "environment"
 
 
+PACKAGES = "/v/lib/python3.11/site-packages"
+
+
+def test_a_library_that_runs_code_of_another_implementation() -> None:
+    pack = "<built-in method packb of msgpack._cmsgpack.Packer object>"
+    compiled = [*training(), Fn(pack, 400, 0.1, callers={"step": 400})]
+    fallback = [
+        *training(),
+        Fn("Packer.pack", 400, 0.4, callers={"step": 400}, file=f"{PACKAGES}/msgpack/fallback.py"),
+        Fn("Packer._pack", 9000, 3.6, callers={"Packer.pack": 9000}, file=f"{PACKAGES}/msgpack/fallback.py"),
+    ]
+    found = diffed(program(compiled), program(fallback))
+    assert (found.verdict.cause, found.verdict.rule) == ("environment", "other-library-code")
+    assert "other code of a library runs: msgpack" in comparison_block(found).headline
+    assert ["pip", "show", "msgpack"] in [list(a.argv[2:]) for a in found.verdict.advice]
+    # An option explains it as well.
+    other = program(fallback, command=("python", "train.py", "--packer", "pure"))
+    assert diffed(program(compiled), other).verdict.rule != "other-library-code"
+
+
+def test_functions_that_are_compiled_while_the_program_runs() -> None:
+    def side(compiling: float) -> Run:
+        numba = f"{PACKAGES}/numba/core"
+        return program(
+            [
+                *training(),
+                Fn("_compile_for_args", 3, 0.01, callers={"step": 3}, file=f"{numba}/dispatcher.py"),
+                Fn("run_pass", 90, compiling, callers={"_compile_for_args": 90}, file=f"{numba}/compiler.py"),
+            ]
+        )
+
+    found = diffed(side(0.2), side(3.0))
+    assert (found.verdict.cause, found.verdict.rule) == ("start-up", "compiling")
+    assert "compiling took longer: numba" in comparison_block(found).headline
+    assert diffed(side(0.2), side(0.25)).verdict.cause == "no-change"
+
+
 def test_a_program_that_binds_itself_to_fewer_cpus_is_told_so() -> None:
     def side(given: int, left: int, wait: float) -> Run:
         made = run(scaled(1.0 + wait / 3.2), wait=wait, cpus=given, children=[(1.0, wait)])

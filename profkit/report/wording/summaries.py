@@ -432,7 +432,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"{p.share('compiled.part')} of the lost time. The baseline had them compiled, or fewer of them."
     ),
     "other-library-code": lambda p: (
-        f"Functions of {clean(str(p.numbers['library.named']))} that the baseline did not run make up "
+        f"Modules of {clean(str(p.numbers['library.named']))} that the baseline did not run make up "
         f"{p.share('library.new')} of the added time, although the program and its command are the same: a "
         "compiled part of it is missing, or settings or inputs select other code."
     ),

@@ -48,19 +48,29 @@ def compiled(table: DiffTable) -> tuple[str, float, float]:
 
 
 def new_code(table: DiffTable) -> tuple[str, float]:
-    """Return the library with most active time in functions that the baseline did not run, and all such seconds."""
-    new = table.candidate.present & ~table.baseline.present & table.in_roots(SITE)
+    """Return the library with most active time in modules that the baseline did not run, and all such seconds.
+
+    Modules, since samples meet other small functions in each run. What only the baseline ran is taken off.
+    """
+    sides = table.candidate, table.baseline
+    of_libraries = table.in_roots(SITE)
+    paths = {row: table.keys[row].path for row in np.flatnonzero(of_libraries).tolist()}
+    modules = [{paths[row] for row in np.flatnonzero(of_libraries & side.present).tolist()} for side in sides]
     seconds: dict[str, float] = {}
-    for row in np.flatnonzero(new & (table.candidate.active > 0)).tolist():
-        library = table.keys[row].path.partition("/")[0].removesuffix(".py")
-        seconds[library] = seconds.get(library, 0.0) + float(table.candidate.active[row])
+    for sign, side, others in ((1, sides[0], modules[1]), (-1, sides[1], modules[0])):
+        for row in np.flatnonzero(of_libraries & side.present & (side.active > 0)).tolist():
+            if paths[row] not in others:
+                library = paths[row].partition("/")[0].removesuffix(".py")
+                seconds[library] = seconds.get(library, 0.0) + sign * float(side.active[row])
     return max(seconds, key=lambda name: seconds[name], default=""), sum(seconds.values())
 
 
 def _new_part(case: Case) -> float | None:
     table = case.signals.table
     added = float(table.candidate.active.sum() - table.baseline.active.sum())
-    return min(1.0, new_code(table)[1] / added) if added > 0 else None
+    # Workers may do it beside each other.
+    lost = max(added, case.account.program_s)
+    return max(0.0, min(1.0, new_code(table)[1] / lost)) if lost > 0 else None
 
 
 def _compiled_part(case: Case) -> float | None:
@@ -72,7 +82,7 @@ def _compiled_part(case: Case) -> float | None:
 LIBRARY_CODE: Mapping[str, Reading] = {
     "library.new": Reading(
         "share",
-        "part of the added active time in functions of libraries that the baseline did not run",
+        "part of the lost or added time in modules of libraries that the baseline did not run, less the reverse",
         _new_part,
     ),
     "library.named": Reading(

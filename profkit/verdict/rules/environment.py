@@ -29,7 +29,7 @@ OTHER_LIBRARY_CODE = Rule(
     id="other-library-code",
     cause="environment",
     about=(
-        "most of the added time is in functions of libraries that the baseline did not run, although the program and "
+        "most of the added time is in modules of libraries that the baseline did not run, although the program and "
         "its command are the same: a compiled part is missing, or settings or inputs select another implementation"
     ),
     bucket="speed",
