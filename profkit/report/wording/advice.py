@@ -74,7 +74,7 @@ def _more_runs(a: Advice) -> _Line:
 _AWAIT: Mapping[str, str] = {
     "lock": "{} waits for a lock or for a thread to end: hold it for less time, or do other work meanwhile",
     "child": "{} waits for a child process: see what the child does, or start it earlier",
-    "pipe": "{} waits for data from another process: see what that process does",
+    "pipe": "{} waits for the other end of a pipe: see why that process is slow to write to it, or to read",
     "socket": "{} waits for the other end of a socket: see why it answers late, or ask for more at once",
     "file": "{} waits for files: read less, read ahead, or use faster storage",
     "disk": "{} waits for the disk: read less, read ahead, or use faster storage",
