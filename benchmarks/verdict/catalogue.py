@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["CONDITIONS", "PROGRAMS", "Condition", "Program"]
+__all__ = ["CONDITIONS", "EVERYWHERE", "PROGRAMS", "Condition", "Program"]
 
 #: Own threads and workers under oversubscription, per CPU.
 TOO_MANY_PER_CPU = 4
@@ -39,6 +39,8 @@ class Condition:
         ``threads`` or ``workers``: one of them, where the program has one a CPU.
     isa, changed, locked
         Another instruction set, another source, another program that holds the database's lock.
+    no_bytecode, debug
+        No module is compiled yet; Python traces its memory (``PYTHONTRACEMALLOC``).
     cpus
         Fewest that the machine must have.
     cost
@@ -61,6 +63,8 @@ class Condition:
     isa: bool = False
     changed: bool = False
     locked: bool = False
+    no_bytecode: bool = False
+    debug: bool = False
     baseline: str = "clean"
     cpus: int = 1
     cost: float = 1.0
@@ -84,6 +88,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "quota": Condition("cpu-quota", quota=0.4, cost=2.4),
     "stopped": Condition("blocked", stopped=0.5, cost=1.9),
     "isa": Condition("slower-machine", isa=True, cost=1.4),
+    "no-bytecode": Condition("start-up", no_bytecode=True, cost=1.5),
+    "debug": Condition("environment", debug=True, cost=2.0),
     "changed": Condition("code-change", changed=True, cost=1.6),
     "changed-hogs": Condition("code-change+contention", changed=True, hogs=1, cost=3.0),
     "work2": Condition("workload-change", work=2.0, cost=1.9),
@@ -100,6 +106,9 @@ CONDITIONS: Mapping[str, Condition] = {
     "beside-size": Condition("larger-input", size=1.5, hogs=1, baseline="hogs-1x", cost=3.0),
     "beside-work2": Condition("workload-change", work=2.0, hogs=1, baseline="hogs-1x", cost=3.5),
 }
+
+#: Conditions that suit every program; taken only if they are named.
+EVERYWHERE = ("no-bytecode", "debug")
 
 OPENBLAS = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3"}
 NUMPY = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3 AVX512F X86_V4"}

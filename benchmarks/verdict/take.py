@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.verdict import surroundings
-from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS, Condition, Program
+from benchmarks.verdict.catalogue import CONDITIONS, EVERYWHERE, PROGRAMS, Condition, Program
 from benchmarks.verdict.changes import CHANGES
 from benchmarks.verdict.watch import Watch, busy_seconds, cpu_seconds, throttling, wait_until_idle
 
@@ -63,7 +63,7 @@ def cells(programs: Sequence[str], conditions: Sequence[str], repeats: int) -> l
         for name in programs:
             wanted = [
                 c
-                for c in PROGRAMS[name].conditions
+                for c in (*PROGRAMS[name].conditions, *(c for c in EVERYWHERE if c in conditions))
                 if (not conditions or c in conditions) and CONDITIONS[c].cpus <= cpus
             ]
             # Clean runs of every kind are what all others are compared with: twice as many.
@@ -198,6 +198,8 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
         )
     if condition.one == "threads" and program.thread_variable:
         environment[program.thread_variable] = "1"
+    if condition.debug:
+        environment["PYTHONTRACEMALLOC"] = "1"
     return environment | (dict(program.isa) if condition.isa else {})
 
 
@@ -254,13 +256,17 @@ def _measure(
     # The shell joins the group before profkit is started in it, as a container's processes are.
     enter = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(group)] if group else []
     log = folder / "output.txt"
+    more = {"PYTHONPATH": ""}
+    if condition.no_bytecode:
+        shutil.rmtree(folder / "bytecode", ignore_errors=True)
+        more["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     before, theirs_before, begin = busy_seconds(), cpu_seconds(theirs), time.monotonic()
     ours_before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with log.open("wb") as said:
         process = subprocess.Popen(
             [*enter, *command],
             cwd=folder,
-            env=_environment(python, program, condition) | {"PYTHONPATH": ""},
+            env=_environment(python, program, condition) | more,
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,

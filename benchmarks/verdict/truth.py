@@ -72,6 +72,8 @@ RIGHT: dict[str, frozenset[str]] = {
     "code-change": frozenset(("code-change",)),
     "thread-settings": frozenset(("thread-settings",)),
     "thread-overhead": frozenset(("thread-settings",)),
+    "start-up": frozenset(("start-up",)),
+    "environment": frozenset(("environment",)),
     "workload-change": frozenset(("workload-change",)),
     "larger-input": frozenset(("workload-change", "slower-machine")),
     "code-change+contention": frozenset(("code-change", CONTENTION)),

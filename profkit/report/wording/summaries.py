@@ -309,7 +309,7 @@ def _reading(p: _Parts) -> str:
 
 
 _COMPILED = (
-    " Most of that is compiling modules: their byte code (.pyc) was missing, as in the first run after an "
+    " Modules were compiled: their byte code (.pyc) was missing, as in the first run after an "
     "installation, or Python may not write it."
 )
 #: Sentences by rule, or functions that return them.
@@ -437,7 +437,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         "compiled part of it is missing, or settings or inputs select other code."
     ),
     "imports": lambda p: (
-        f"Importing libraries makes up {p.share('account.own-imports')} of the lost time."
+        f"The start makes up {p.share('account.startup')} of the lost time, and imports of libraries are most of it."
         + (_COMPILED if (p.number("imports.compiled") or 0.0) >= value("part.most") else "")
     ),
     "gil": lambda p: (

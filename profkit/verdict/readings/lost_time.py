@@ -90,6 +90,14 @@ def _settings_queue(case: Case) -> float | None:
     return _of_lost(found, queue + min(max(0.0, waited), theirs))
 
 
+def _imported(case: Case) -> float | None:
+    added, whole = (
+        case.account.own_imports_s[1] - case.account.own_imports_s[0],
+        case.account.seconds("startup"),
+    )
+    return max(0.0, min(1.0, added / whole)) if whole > 0 else None
+
+
 def _compiled(case: Case) -> float | None:
     added = case.account.own_imports_s[1] - case.account.own_imports_s[0]
     before, after = case.before.compiling_s, case.now.compiling_s
@@ -206,10 +214,16 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time: imports in other processes than the main one",
         lambda c: _of_lost(c.account, c.account.imports_s),
     ),
-    "account.own-imports": Reading(
+    "account.startup": Reading(
+        "share", "part of the lost time: start and end", lambda c: _part(c, "startup")
+    ),
+    "imports.of-startup": Reading(
+        "share", "part of the added start and end in which the main process imported libraries", _imported
+    ),
+    "account.slowed": Reading(
         "share",
-        "part of the lost time: imports of libraries in the main process",
-        lambda c: _of_lost(c.account, c.account.own_imports_s[1] - c.account.own_imports_s[0]),
+        "part of the lost time: start and end, calls, cost per call, and the interpreter's lock and collector",
+        lambda c: _part(c, "startup", "work", "speed", "gil", "gc"),
     ),
     "account.reading": Reading(
         "share",

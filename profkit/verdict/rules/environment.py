@@ -9,15 +9,15 @@ SLOWING_SETTINGS = Rule(
     cause="environment",
     about=(
         "a variable or an option of the interpreter, for debugging mostly, is known to make programs slower; only "
-        "the candidate has it, and most of the lost time is more calls, or cost per call"
+        "the candidate has it, and most of the lost time is CPU time, or waiting for the interpreter's lock"
     ),
     bucket="speed",
-    part="account.calls-and-cost",
+    part="account.slowed",
     conditions=(
         yes("settings.slow"),
         less("pair.residue", "programs.residue"),
         more("time.slowdown", "time.slower"),
-        more("account.calls-and-cost", "part.most"),
+        more("account.slowed", "part.most"),
     ),
     confidence=0.95,
     evidence=("slowing-settings", "wall"),

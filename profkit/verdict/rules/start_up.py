@@ -23,19 +23,20 @@ WORKER_IMPORTS = Rule(
 IMPORTS = Rule(
     id="imports",
     cause="start-up",
-    about="most of the lost time is imports of libraries in the main process",
+    about="most of the lost time is the start, and most of that is imports of libraries in the main process",
     bucket="startup",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait"),
+    unless=("changed-source",),
     conditions=(
         more("time.slowdown", "time.noticed"),
-        more("account.own-imports", "part.most"),
+        more("account.startup", "part.most"),
+        more("imports.of-startup", "part.most"),
         yes("account.startup-beyond"),
     ),
     confidence=0.9,
     evidence=("own-imports", "compiled", "main-wait", "wall"),
     advice=("compile-once",),
-    numbers=("account.own-imports", "imports.compiled"),
+    numbers=("account.startup", "imports.compiled"),
 )
 
 COMPILING = Rule(
