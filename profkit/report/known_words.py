@@ -7,6 +7,8 @@ import sys
 from functools import cache
 from importlib import resources
 
+from profkit.capture.agent.settings import THREAD_VARIABLES
+
 #: Separators in a compound such as ``use-hwthread-cpus``, whose parts must all be known.
 _PARTS = re.compile(r"[._-]+")
 _SMALL_NUMBER = re.compile(r"\d{1,4}")
@@ -44,7 +46,9 @@ def _sections() -> dict[str, frozenset[str]]:
 
 @cache
 def _values() -> frozenset[str]:
-    return frozenset().union(*(words for name, words in _sections().items() if name not in _APART))
+    words = (words for name, words in _sections().items() if name not in _APART)
+    # Names of variables that a report shows by themselves, as after ``env -u``.
+    return frozenset(map(str.lower, THREAD_VARIABLES)).union(*words)
 
 
 @cache

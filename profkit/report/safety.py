@@ -213,6 +213,8 @@ class Masker(TextMask):
 
     def _advice(self, advice: Advice) -> Advice:
         argv = advice.argv if advice.kind in _OWN_ADVICE else self.words(advice.argv)
+        if advice.kind == "compare-libraries":
+            argv = (*advice.argv[:-1], self.name(advice.argv[-1]))
         if advice.kind == "git-log":
             argv = (*advice.argv[:-1], self.key_path(advice.argv[-1]))
         return cast(Advice, replace(self._record(advice, ("argv",)), argv=argv))
