@@ -224,7 +224,12 @@ def tune(
         if len(known) >= trials:
             return
         asked = study.ask()
-        setting = _setting_of(space, asked)
+        try:
+            setting = _setting_of(space, asked)
+        except RuntimeError:
+            if _is_taken(study, asked):
+                continue
+            raise
         earlier = [trial for trial in known if space.setting_of(trial.setting) == setting]
         if earlier:
             # The sampler is told the known figure, so that it suggests another setting.
@@ -237,7 +242,8 @@ def tune(
         try:
             trial = _run(runner, asked, setting, known)
         except (Interrupted, ProfkitError):
-            study.tell(asked, state=TrialState.FAIL)
+            if not _is_taken(study, asked):
+                study.tell(asked, state=TrialState.FAIL)
             raise
         _tell(study, objective, asked, trial)
         progress(Progress(label, len(known) + 1, trials, trial))
@@ -247,6 +253,14 @@ def tune(
         lacks_figure = trial.status == "failed" and trial.problem == objective.missing()
         if lacks_figure and all(objective.figure(t) is None for t in known):
             raise UsageError(f"{trial.problem}; the first run has shown it", "objective", objective.text)
+
+
+def _is_taken(study: optuna.Study, asked: Any) -> bool:
+    """Return whether another process finished the trial: a database without locks of rows gives it to both."""
+    return any(
+        trial.number == asked.number and trial.state.is_finished()
+        for trial in study.get_trials(deepcopy=False)
+    )
 
 
 def _setting_of(space: Space, asked: Any) -> Setting:
@@ -276,7 +290,12 @@ def _run(runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -
         for step, value in enumerate(runner.objective.of_output(runner.directory / f"{asked.number}.log")):
             if step not in reported:
                 reported.add(step)
-                asked.report(value, step)
+                try:
+                    asked.report(value, step)
+                except RuntimeError:
+                    if _is_taken(asked.study, asked):
+                        return True
+                    raise
         pruned = bool(asked.should_prune())
         return pruned
 
@@ -306,6 +325,14 @@ def _ended(trial: Trial, why: str) -> Trial:
 def _tell(
     study: optuna.Study, objective: Objective, asked: Any, trial: Trial, *, repeated: bool = False
 ) -> None:
+    try:
+        _write(study, objective, asked, trial, repeated=repeated)
+    except (RuntimeError, ValueError):
+        if not _is_taken(study, asked):
+            raise
+
+
+def _write(study: optuna.Study, objective: Objective, asked: Any, trial: Trial, *, repeated: bool) -> None:
     from optuna.trial import TrialState
 
     if not repeated:

@@ -17,12 +17,13 @@ from profkit.capture.cpu_limits import Limits
 from profkit.errors import FormatError, UsageError
 from profkit.study.doctor import Demand, Diagnosis
 from profkit.study.journal import Journal, Trial, read_plan, read_trials
-from profkit.study.objectives import parse_objective
+from profkit.study.objectives import WALL, parse_objective
 from profkit.study.setting_results import Results, gain, results
 from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
 from profkit.study.sweep import _cpu_seconds
-from profkit.study.tune import advised_settings, baseline_of, first_settings
+from profkit.study.tune import _is_taken, _tell, advised_settings, baseline_of, first_settings
 from tests.programs import program, training
+from tests.requirements import imported
 from tests.shared import words_of
 
 WORKERS = Parameter("workers", False, ("1", "2", "4"))
@@ -279,3 +280,17 @@ def test_a_damaged_file_is_one_clear_error(tmp_path: Path) -> None:
         (tmp_path / "study.json").write_text(text)
         with pytest.raises(FormatError, match="is damaged:"):
             read_plan(tmp_path)
+
+
+def test_a_trial_that_another_process_finished_is_left_to_it(tmp_path: Path) -> None:
+    """SQLite has no locks of rows, so Optuna gives one waiting trial to two processes now and then."""
+    optuna = imported("optuna")
+    storage = f"sqlite:///{tmp_path / 'shared.db'}"
+    study = optuna.create_study(storage=storage, study_name="shared")
+    trial = Trial({"workers": "1"}, 0, "done", "", 0, 2.0)
+    asked, free = study.ask(), study.ask()
+    optuna.load_study(study_name="shared", storage=storage).tell(asked.number, 3.0)
+    assert (_is_taken(study, asked), _is_taken(study, free)) == (True, False)
+    _tell(study, WALL, asked, trial)
+    _tell(study, WALL, free, trial)
+    assert [done.value for done in study.get_trials()] == [3.0, 2.0]
