@@ -40,7 +40,7 @@ class Condition:
     isa, changed, locked
         Another instruction set, another source, another program that holds the database's lock.
     no_bytecode, debug
-        No module is compiled yet; Python traces its memory (``PYTHONTRACEMALLOC``).
+        No module is compiled yet; a variable that is set to 1.
     cpus
         Fewest that the machine must have.
     cost
@@ -64,7 +64,7 @@ class Condition:
     changed: bool = False
     locked: bool = False
     no_bytecode: bool = False
-    debug: bool = False
+    debug: str = ""
     baseline: str = "clean"
     cpus: int = 1
     cost: float = 1.0
@@ -89,7 +89,8 @@ CONDITIONS: Mapping[str, Condition] = {
     "stopped": Condition("blocked", stopped=0.5, cost=1.9),
     "isa": Condition("slower-machine", isa=True, cost=1.4),
     "no-bytecode": Condition("start-up", no_bytecode=True, cost=1.5),
-    "debug": Condition("environment", debug=True, cost=2.0),
+    "tracemalloc": Condition("environment", debug="PYTHONTRACEMALLOC", cost=2.0),
+    "devmode": Condition("environment", debug="PYTHONDEVMODE", cost=1.2),
     "changed": Condition("code-change", changed=True, cost=1.6),
     "changed-hogs": Condition("code-change+contention", changed=True, hogs=1, cost=3.0),
     "work2": Condition("workload-change", work=2.0, cost=1.9),
@@ -108,7 +109,7 @@ CONDITIONS: Mapping[str, Condition] = {
 }
 
 #: Conditions that suit every program; taken only if they are named.
-EVERYWHERE = ("no-bytecode", "debug")
+EVERYWHERE = ("no-bytecode", "tracemalloc", "devmode")
 
 OPENBLAS = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3"}
 NUMPY = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 X86_V3 AVX512F X86_V4"}

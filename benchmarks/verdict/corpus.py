@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.verdict.catalogue import CONDITIONS, TOO_MANY_PER_CPU, Condition
 from benchmarks.verdict.truth import Measured
-from profkit.capture.agent.settings import thread_environment
+from profkit.capture.agent.settings import recorded_environment
 from profkit.formats.export.pstats_write import write_pstats
 from profkit.formats.load import load_run
 from profkit.formats.pstats_file import parse_pstats
@@ -207,7 +207,7 @@ def _with_counters(sample: Sample, run: Run) -> Run:
         exit_status=0,
         started="",
         wall_s=wall,
-        environment=thread_environment(facts["cfg"]["env"]),
+        environment=recorded_environment(facts["cfg"]["env"]),
         host=host,
     )
     return Run(run.path, tuple(processes), manifest, machine, run.warnings)

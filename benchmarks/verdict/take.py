@@ -199,7 +199,7 @@ def _environment(python: Path, program: Program, condition: Condition) -> dict[s
     if condition.one == "threads" and program.thread_variable:
         environment[program.thread_variable] = "1"
     if condition.debug:
-        environment["PYTHONTRACEMALLOC"] = "1"
+        environment[condition.debug] = "1"
     return environment | (dict(program.isa) if condition.isa else {})
 
 

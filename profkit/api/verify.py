@@ -15,7 +15,7 @@ from profkit.api.diff import Diff
 from profkit.api.diff import diff as compare
 from profkit.api.reported import Studied
 from profkit.api.run import Run, read
-from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.capture.agent.settings import RECORDED_VARIABLES
 from profkit.errors import FormatError, UsageError
 from profkit.measure.run_settings import set_by_hand
 from profkit.report.placeholders import PLACEHOLDER
@@ -60,7 +60,7 @@ def verify(
     chosen = every[number - 1]
     space = space_of_two(change, recorded.variables)
     plan = plan_of(recorded.wall_s, chosen.predicted_gain_s, limit_s, timeout_s)
-    mine = set_by_hand({n: v for n, v in os.environ.items() if n in THREAD_VARIABLES})
+    mine = set_by_hand({n: v for n, v in os.environ.items() if n in RECORDED_VARIABLES})
     environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
         # Absolute: runs have another working directory.

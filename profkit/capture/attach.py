@@ -135,7 +135,7 @@ class _Target:
             int(fields[19]),
             words(pid, "cmdline") or [name],
             cwd,
-            settings.thread_environment(environment),
+            settings.recorded_environment(environment),
         )
 
     def lives(self) -> bool:

@@ -112,7 +112,7 @@ class Block(agent.Leaving):
         check_output(self._path)
         self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
         try:
-            environment = settings.thread_environment(os.environ)
+            environment = settings.recorded_environment(os.environ)
             self._facts = {**run_facts(process_facts.command(), os.getcwd(), environment), "job": job()}
             self._yardsticks = Yardsticks()
             self._yardsticks.read_all("before")

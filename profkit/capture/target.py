@@ -115,7 +115,7 @@ class Target:
         counters = selection.counters_only
         nvtx_warnings = [] if counters else _inject_nvtx(self._environment, nvtx_shim)
         self._facts: dict[str, Any] = {
-            **run_facts(command, process_facts.cwd(), settings.thread_environment(environ)),
+            **run_facts(command, process_facts.cwd(), settings.recorded_environment(environ)),
             "job": job(),
             "warnings": nvtx_warnings,
             "launcher": this_process(),

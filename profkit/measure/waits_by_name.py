@@ -64,6 +64,11 @@ def waits_for_gpu(name: str) -> bool:
     return is_native(name) and _GPU_WAITS.search(name) is not None
 
 
+def only_waits(name: str, root: str, *, measured: bool) -> bool:
+    """Return whether a function waits by design; to read also takes CPU time, where that is `measured`."""
+    return is_wait(name, root) and not (measured and reads_files(name))
+
+
 def reads_files(name: str) -> bool:
     """Return whether a native function that may wait reads a file, a pipe or a socket."""
     return is_native(name) and _READS.search(name) is not None

@@ -26,7 +26,7 @@ from profkit.report.document import (
     Waterfall,
     laid_out,
 )
-from profkit.report.functions import FunctionRow, Ranked, ranked_run, seconds_by
+from profkit.report.functions import FunctionRow, Ranked, ranked_run, seconds_by, waits_only
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of
@@ -195,14 +195,15 @@ def _off_the_cpu(account: Account, table: DiffTable | None, most: int) -> Table:
 
 def _changed(diff: Diff, most: int) -> Table:
     """Return the functions that changed most; where waiting is the cause, those that waited longer."""
-    if diff.verdict.cause in _WAITING and (found := _off_the_cpu(diff.account, diff.table, most)).rows:
+    off_cpu = diff.verdict.cause in _WAITING and diff.verdict.rule != "reading"
+    if off_cpu and (found := _off_the_cpu(diff.account, diff.table, most)).rows:
         return found
     table, by = diff.table, diff.ranking.by
     before, after = seconds_by(table.baseline, by), seconds_by(table.candidate, by)
     change = after - before
     least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
     order = takewhile(lambda i: abs(change[i]) >= least, np.argsort(-np.abs(change), kind="stable").tolist())
-    working = (i for i in order if not table.waits(i))
+    working = (i for i in order if not waits_only(table, i))
     title = "self time" if by == "tottime" else "cumtime"
     was, now = table.baseline.share, table.candidate.share
     waited, whole = table.candidate.wait, table.candidate.tottime

@@ -13,7 +13,7 @@ from profkit.measure import noise
 from profkit.report import units
 from profkit.report.document import Block, Bullets, Cell, Document, Note, Pair, Row, Section, Table, laid_out
 from profkit.report.estimates import side_calls
-from profkit.report.functions import seconds_by, working
+from profkit.report.functions import seconds_by, waits_only, working
 from profkit.report.imports import import_change_sections
 from profkit.report.inventory_sections import pool_differences
 from profkit.report.iterations import change_sections as iteration_sections
@@ -168,7 +168,7 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     shares = np.maximum(table.baseline.share, table.candidate.share)
     # Filter early: there may be 100,000 functions.
     chosen = np.flatnonzero(both & (table.anomalous | (shares >= SMALL_SHARE)) if limit else both)
-    waits = np.array([table.waits(i) for i in chosen.tolist()], np.bool_)
+    waits = np.array([waits_only(table, i) for i in chosen.tolist()], np.bool_)
     changed = "self time" if by == "tottime" else "cumtime"
     title = f"Functions whose {changed} changed most"
     small = int(both.sum()) - len(chosen)

@@ -13,7 +13,7 @@ from profkit.compare.result_types import DiffTable, SideTable
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
 from profkit.measure.selected_processes import select
-from profkit.measure.waits_by_name import is_wait, reads_files
+from profkit.measure.waits_by_name import only_waits
 from profkit.model import FunctionKey, Profile, Roots, Run
 from profkit.model.arrays import Bools, Floats
 from profkit.model.estimates import estimates_of
@@ -52,9 +52,8 @@ class FunctionRow:
 
     @property
     def waits(self) -> bool:
-        """Return whether it waits by design; to read also takes CPU time, where that is known."""
-        measured = self.blocked is not None
-        return is_wait(self.name, self.key.root) and not (measured and reads_files(self.name))
+        """Return whether it only waits by design."""
+        return only_waits(self.name, self.key.root, measured=self.blocked is not None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +108,13 @@ def seconds_by(side: SideTable, by: str) -> Floats:
 
 def working(table: DiffTable, chosen: Bools) -> npt.NDArray[np.intp]:
     """Return the chosen rows of a comparison, without waits by design."""
-    return np.array([i for i in np.flatnonzero(chosen).tolist() if not table.waits(i)], np.intp)
+    return np.array([i for i in np.flatnonzero(chosen).tolist() if not waits_only(table, i)], np.intp)
+
+
+def waits_only(table: DiffTable, row: int) -> bool:
+    """Return whether a function of a comparison only waits by design."""
+    measured = table.baseline.wait is not None and table.candidate.wait is not None
+    return only_waits(table.name[row], table.keys[row].root, measured=measured)
 
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:

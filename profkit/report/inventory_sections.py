@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.capture.agent.settings import RECORDED_VARIABLES
 from profkit.measure.inventory import Inventory, ProcessNeed, inventory
 from profkit.model import Pool, Run
 from profkit.model.pools import whole_number
@@ -167,7 +167,7 @@ def _by_library(side: Inventory, roles: Collection[str]) -> dict[str, str]:
 
 
 def _variables(a: Inventory, b: Inventory) -> Iterable[tuple[str, str, str]]:
-    for name in sorted((THREAD_VARIABLES - _IDENTITY) & {*a.environment, *b.environment}):
+    for name in sorted((RECORDED_VARIABLES - _IDENTITY) & {*a.environment, *b.environment}):
         yield name, a.environment.get(name, "not set"), b.environment.get(name, "not set")
 
 
@@ -190,7 +190,7 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
         of_pool = plain(pool)
         entry = pools.setdefault(tuple(of_pool.values()), {**of_pool, "processes": 0})
         entry["processes"] += 1
-    known = sorted(THREAD_VARIABLES & {*taken.environment})
+    known = sorted(RECORDED_VARIABLES & {*taken.environment})
     return members(
         taken,
         "expected_cores observed_cores demand_cores available_cpus oversubscription workers ranks pools environment",

@@ -7,7 +7,7 @@ import sys
 from functools import cache
 from importlib import resources
 
-from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.capture.agent.settings import RECORDED_VARIABLES
 
 #: Separators in a compound such as ``use-hwthread-cpus``, whose parts must all be known.
 _PARTS = re.compile(r"[._-]+")
@@ -48,7 +48,7 @@ def _sections() -> dict[str, frozenset[str]]:
 def _values() -> frozenset[str]:
     words = (words for name, words in _sections().items() if name not in _APART)
     # Names of variables that a report shows by themselves, as after ``env -u``.
-    return frozenset(map(str.lower, THREAD_VARIABLES)).union(*words)
+    return frozenset(map(str.lower, RECORDED_VARIABLES)).union(*words)
 
 
 @cache

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.capture.agent.settings import RECORDED_VARIABLES
 from profkit.compare.result_types import DiffTable
 from profkit.compare.setting_differences import Setting
 from profkit.measure.line_times import SeenLine
@@ -107,7 +107,7 @@ class Masker(TextMask):
             return self.formed(text, kind)
         if kind is Kind.ENVIRONMENT:
             name, sign, value = text.partition("=")
-            shown = name if name in THREAD_VARIABLES else self.hidden(name)
+            shown = name if name in RECORDED_VARIABLES else self.hidden(name)
             return f"{shown}{sign}{self.variable(name, value)}"
         mask: Callable[[str], str] = getattr(self, kind.value, self.hidden)
         return mask(text)
@@ -116,7 +116,7 @@ class Masker(TextMask):
         kind = declared(owner, field)
         if kind is Kind.ENVIRONMENT:
             return {
-                name: self.variable(name, text) for name, text in value.items() if name in THREAD_VARIABLES
+                name: self.variable(name, text) for name, text in value.items() if name in RECORDED_VARIABLES
             }
         if kind is Kind.VERSION:
             return {self.label(name): self.version(text) for name, text in value.items()}

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 
-from profkit.capture.agent.settings import THREAD_VARIABLES
+from profkit.capture.agent.settings import RECORDED_VARIABLES
 from profkit.identity.rooted_paths import normalise, rooted
 from profkit.model import GENERATED, Roots, Run
 from profkit.report.command_mask import CommandMask, kind_of
@@ -287,7 +287,7 @@ class TextMask(LearnedTexts):
         return text if form.fullmatch(text) else self.hidden(text)
 
     def variable(self, name: str, value: str) -> str:
-        if name not in THREAD_VARIABLES:
+        if name not in RECORDED_VARIABLES:
             return self.placeholders.secret(value) if value and not PLACEHOLDER.fullmatch(value) else value
         if " " in value:
             words = [word for word in _MESSAGE_WORDS.findall(value) if not word.isspace()]

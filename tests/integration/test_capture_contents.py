@@ -59,7 +59,7 @@ def test_manifest(tmp_path: Path) -> None:
     assert manifest.schema == "profkit.run/2"
     assert manifest.exit_status == 0
     assert manifest.environment["OMP_NUM_THREADS"] == "3"
-    assert set(manifest.environment) <= settings.THREAD_VARIABLES
+    assert set(manifest.environment) <= settings.RECORDED_VARIABLES
     assert run.processes[0].environment["MKL_NUM_THREADS"] == "7", "set by the target itself"
     assert manifest.host.cpus
     assert manifest.host.affinity

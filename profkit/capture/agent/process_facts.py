@@ -38,7 +38,7 @@ def identity() -> Dict[str, Any]:
         "boot": boot_id(),
         "version": "%d.%d.%d" % version[:3],
         "stdlib": os.path.dirname(os.__file__),
-        "environment_at_start": settings.thread_environment(os.environ),
+        "environment_at_start": settings.recorded_environment(os.environ),
         "begin_time": time(),
         "begin_perf": perf_counter(),
     }
@@ -91,7 +91,7 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
     rank, world_size, local_rank, node = settings.place_of(os.environ)
     record: Dict[str, Any] = {
         "argv": argv,
-        "environment": settings.thread_environment(os.environ),
+        "environment": settings.recorded_environment(os.environ),
         "rank": rank,
         "world_size": world_size,
         "local_rank": local_rank,

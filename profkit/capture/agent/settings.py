@@ -93,7 +93,7 @@ FIRST_LOOK, FIRST_LOOK_FORKED = 0.02, 0.002
 
 #: Variables that set or reveal the size of a thread or process pool, or where a process may run. Only these
 #: are recorded: an environment holds secrets.
-THREAD_VARIABLES = frozenset(
+RECORDED_VARIABLES = frozenset(
     """
     OMP_NUM_THREADS OMP_THREAD_LIMIT OMP_DYNAMIC OMP_PROC_BIND OMP_PLACES OMP_WAIT_POLICY OMP_SCHEDULE
     OMP_MAX_ACTIVE_LEVELS OMP_NESTED OMP_STACKSIZE GOMP_CPU_AFFINITY GOMP_SPINCOUNT
@@ -145,9 +145,9 @@ RANK_VARIABLES = (
 )
 
 
-def thread_environment(environ: Mapping[str, str]) -> Dict[str, str]:
+def recorded_environment(environ: Mapping[str, str]) -> Dict[str, str]:
     """Return the part of an environment that is recorded."""
-    return {name: value for name, value in environ.items() if name in THREAD_VARIABLES}
+    return {name: value for name, value in environ.items() if name in RECORDED_VARIABLES}
 
 
 def window_asked(asked: str) -> Tuple[str, Tuple[str, ...]]:

@@ -127,7 +127,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "more-runs": _more_runs,
     "same-settings": lambda a: (
         _capture(a, "same-settings"),
-        "with the variables of the baseline: if the difference goes away, they are its cause",
+        "with the settings of the baseline: if the difference goes away, they are its cause",
     ),
     "keep-compiled": lambda a: (
         (),

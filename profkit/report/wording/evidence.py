@@ -74,7 +74,7 @@ SIGNALS: Mapping[str, str] = {
     "worker.imports": "other processes importing {subject}",
     "reading": "reading files",
     "library.new": "library code that the baseline did not run, mostly of {subject}",
-    "compiled": "{subject} compiling functions",
+    "jit": "{subject} compiling functions",
     "storage.bytes": "read from storage, not from memory",
     "own.imports": "imports of libraries",
     "imports.compiled": "compiling modules that had no byte code",

@@ -428,8 +428,8 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "reading": _reading,
     "compiling": lambda p: (
-        f"{clean(str(p.numbers['compiled.by']))} compiled functions while the program ran: that makes up "
-        f"{p.share('compiled.part')} of the lost time. The baseline had them compiled, or fewer of them."
+        f"{clean(str(p.numbers['jit.named']))} compiled functions while the program ran: that makes up "
+        f"{p.share('jit.part')} of the lost time. The baseline had them compiled, or fewer of them."
     ),
     "other-library-code": lambda p: (
         f"Modules of {clean(str(p.numbers['library.named']))} that the baseline did not run make up "

@@ -84,7 +84,7 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
         return "Libraries use other instructions"
     if named := verdict.numbers.get("settings.named"):
         return f"Slowed down by {clean(str(named))}"
-    if named := verdict.numbers.get("compiled.by"):
+    if named := verdict.numbers.get("jit.named"):
         return f"Compiling took longer: {clean(str(named))}"
     if named := verdict.numbers.get("library.named"):
         return f"Other code of a library runs: {clean(str(named))}"

@@ -362,7 +362,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "same-settings": _same_settings,
     "compile-once": _compile_once,
     "keep-compiled": lambda case, lost: (
-        Advice("keep-compiled", subject=str(case.read("compiled.by") or ""), cures="speed"),
+        Advice("keep-compiled", subject=str(case.read("jit.named") or ""), cures="speed"),
     ),
     "compare-libraries": lambda case, lost: (
         Advice("compare-libraries", ("python", "-m", "pip", "show", str(case.read("library.named") or ""))),

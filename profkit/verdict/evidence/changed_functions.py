@@ -9,7 +9,7 @@ from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row
 from profkit.verdict.readings.function_times import waited_row
-from profkit.verdict.readings.library_code import compiled, new_code
+from profkit.verdict.readings.library_code import jit_compiling, new_code
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
 
@@ -205,10 +205,10 @@ def _library(case: Case) -> Found:
         yield Evidence("library.new", "s", 0.0, seconds, subject=library)
 
 
-def _compiler(case: Case) -> Found:
-    package, before, after = compiled(case.signals.table)
+def _jit(case: Case) -> Found:
+    package, before, after = jit_compiling(case.signals.table)
     if package:
-        yield Evidence("compiled", "s", before, after, subject=package)
+        yield Evidence("jit", "s", before, after, subject=package)
 
 
 CHANGED_FUNCTIONS: Producers = {
@@ -237,5 +237,5 @@ CHANGED_FUNCTIONS: Producers = {
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,
     "library": _library,
-    "compiler": _compiler,
+    "jit": _jit,
 }

@@ -29,7 +29,7 @@ _COMPILERS: Mapping[str, Mapping[str, frozenset[str]]] = {
 _COMPILING = frozenset().union(*(names for places in _COMPILERS.values() for names in places.values()))
 
 
-def compiled(table: DiffTable) -> tuple[str, float, float]:
+def jit_compiling(table: DiffTable) -> tuple[str, float, float]:
     """Return the compiler whose compiling took most of the added time, and its seconds on both sides."""
     best = "", 0.0, 0.0
     named = table.in_roots(SITE) & rows_where(table.name, lambda name: name.rpartition(".")[2] in _COMPILING)
@@ -73,8 +73,8 @@ def _new_part(case: Case) -> float | None:
     return max(0.0, min(1.0, new_code(table)[1] / lost)) if lost > 0 else None
 
 
-def _compiled_part(case: Case) -> float | None:
-    _, before, after = compiled(case.signals.table)
+def _jit_part(case: Case) -> float | None:
+    _, before, after = jit_compiling(case.signals.table)
     added = case.account.program_s
     return min(1.0, (after - before) / added) if added > 0 else None
 
@@ -88,8 +88,8 @@ LIBRARY_CODE: Mapping[str, Reading] = {
     "library.named": Reading(
         "text", "the library with most of it", lambda c: new_code(c.signals.table)[0] or None
     ),
-    "compiled.part": Reading(
-        "share", "part of the lost time in which a just-in-time compiler compiled functions", _compiled_part
+    "jit.part": Reading(
+        "share", "part of the lost time in which a just-in-time compiler compiled functions", _jit_part
     ),
-    "compiled.by": Reading("text", "that compiler", lambda c: compiled(c.signals.table)[0] or None),
+    "jit.named": Reading("text", "that compiler", lambda c: jit_compiling(c.signals.table)[0] or None),
 }

@@ -44,16 +44,16 @@ COMPILING = Rule(
     cause="start-up",
     about="most of the lost time is a just-in-time compiler that compiles functions",
     bucket="speed",
-    part="compiled.part",
+    part="jit.part",
     unless=("changed-source", "throttling", "run-queue-wait"),
     conditions=(
         more("time.slowdown", "time.noticed"),
-        more("compiled.part", "part.most"),
+        more("jit.part", "part.most"),
     ),
     confidence=0.9,
-    evidence=("compiler", "wall"),
+    evidence=("jit", "wall"),
     advice=("keep-compiled",),
-    numbers=("compiled.by", "compiled.part"),
+    numbers=("jit.named", "jit.part"),
 )
 
 WORKER_IMPORTS_ALONE = Rule(
