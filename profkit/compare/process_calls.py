@@ -24,6 +24,11 @@ _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
 _PROCESS_STARTS = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
 )
+#: Functions in Python that do nothing else, by file.
+_STARTERS = re.compile(
+    r"(?:^|/)(?:multiprocessing/popen_\w+|subprocess|loky/backend/(?:popen_\w+|fork_exec))\.py$"
+)
+_STARTING = frozenset(("_launch", "_execute_child", "fork_exec"))
 _THREAD_STARTS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
 #: Ranks are started from outside, and still wait for each other.
 _RANKS = "mpi4py/"
@@ -75,6 +80,14 @@ def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
         return np.array([path in found for path in paths], np.bool_)
 
     return inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>"), inside(_PROCESSES)
+
+
+def starts_processes(table: DiffTable) -> Bools:
+    """Return the functions that only start processes, shape (n,)."""
+    native = table.native & rows_where(table.name, lambda name: _PROCESS_STARTS.match(name) is not None)
+    inside = rows_where(table.file, lambda file: _STARTERS.search(file) is not None)
+    named = rows_where(table.name, lambda name: name.rpartition(".")[2] in _STARTING)
+    return native | (inside & named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.origins import Origins
+from profkit.compare.process_calls import starts_processes
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import rows_where
 from profkit.identity.readable_names import readable_name
@@ -107,11 +108,13 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
     read = _reading_s(whole_a, whole_b, rows_where(table.name, reads_files))
+    starts = starts_processes(table)
+    started = (_seconds_of(whole_a, starts), _seconds_of(whole_b, starts))
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(
         *(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown),
-        *(imports, own_imports, read, waited, collected),
+        *(imports, own_imports, read, started, waited, collected),
     )
 
 
@@ -178,6 +181,11 @@ def _reading_s(a: Composition, b: Composition, reads: Bools) -> tuple[float, flo
     reads = reads | (disk > value("reading.by-disk") * np.maximum(a.run, b.run))
     waited_a, waited_b = (float(off_by[_OF_FILES].sum()) for off_by in (a.off_by, b.off_by))
     return float(a.run[reads].sum()) + waited_a, float(b.run[reads].sum()) + waited_b
+
+
+def _seconds_of(c: Composition, rows: Bools) -> float:
+    """Return the time of the path in some functions: on a CPU, queued or off it."""
+    return float(c.run[rows].sum() + c.queued[rows].sum() + c.blocked[rows].sum())
 
 
 def _helpers_imports(c: Composition) -> float:

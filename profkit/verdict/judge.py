@@ -292,6 +292,8 @@ def _inconclusive(
             shown += ("lumps.periodic", "lumps.median", "lumps.count")
         if case.number("uncalled.part") >= value("part.most"):
             shown += ("uncalled.function", "uncalled.part")
+        if case.number("account.work") >= value("part.most") and case.read("account.work-beyond"):
+            shown += ("account.work", "work.most")
         if case.number("account.waits") >= value("part.most"):
             shown += ("account.waits", "waited.function")
         if _lone_native(case):

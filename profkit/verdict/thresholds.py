@@ -153,6 +153,13 @@ _TABLE: tuple[_Row, ...] = (
         "factor",
         "plain profiles of 3 to 10 s: beyond it 21 of 22 pairs are changed code (shared corpus of 4 programs)",
     ),
+    _convention("one-function.calls", 10, "count", "calls from which a mean says more than one call does"),
+    _convention(
+        "one-function.alone",
+        8.0,
+        "factor",
+        "of its cost per call over that of all others: more than a lack of CPUs makes of equal functions",
+    ),
     (
         "others-same",
         noise.TOTAL_RATIO_P95,

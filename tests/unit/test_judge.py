@@ -372,6 +372,23 @@ def test_a_program_that_binds_itself_to_fewer_cpus_is_told_so() -> None:
     assert unbind.numbers == {"cpus": 1, "machine": 4}
 
 
+LAUNCH = "/usr/lib/python3.11/multiprocessing/popen_fork.py"
+
+
+@pytest.mark.parametrize(("processes", "cause"), [(40, "start-up"), (2, "")])
+def test_processes_that_are_started_again_and_again(processes: int, cause: str) -> None:
+    """Workers of each epoch are forked anew: it takes CPU time and queueing of the function that does it."""
+
+    def side(processes: int, launch: float) -> Run:
+        forks = Fn("_launch", processes, launch, 0.8 * launch, callers={"main": processes}, file=LAUNCH)
+        return program([*training(), forks], helpers=[(0.02, 0.0)] * processes)
+
+    found = diffed(side(2, 0.05), side(processes, 1.5)).verdict
+    assert (found.cause == "start-up") is bool(cause), found
+    if cause:
+        assert (found.rule, found.numbers["processes"]) == ("process-starts", processes + 1)
+
+
 def test_a_doubt_lowers_the_confidence_that_is_printed() -> None:
     sure, mild = (judged(CLEAN, run(scaled(k), wait=3.2 * (k - 1))).verdict for k in (2.0, 1.13))
     assert sure.rule == mild.rule == "run-queue-wait"

@@ -115,6 +115,7 @@ def test_one_with_threads_may_wait_for_them() -> None:
 
 
 FORK = "<built-in method posix.fork>"
+LIBRARY = "/usr/lib/python3.11/multiprocessing/"
 
 
 class TestMoreStarted:
@@ -130,10 +131,10 @@ class TestMoreStarted:
 
     def test_starting_more_of_them_is_no_more_work(self) -> None:
         def run(processes: int) -> Run:
-            library, called = "/usr/lib/python3.11/multiprocessing/", {"_repopulate_pool": processes}
+            called = {"_repopulate_pool": processes}
             started = [
-                Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{library}pool.py"),
-                Fn("start", processes, 0.01, callers=called, file=f"{library}process.py"),
+                Fn("_repopulate_pool", 1, 0.001, callers={"main": 1}, file=f"{LIBRARY}pool.py"),
+                Fn("start", processes, 0.01, callers=called, file=f"{LIBRARY}process.py"),
                 Fn(FORK, processes, 0.2 * processes, callers={"start": processes}),
             ]
             return plain([*training(), *started])
@@ -142,6 +143,62 @@ class TestMoreStarted:
         assert found.verdict.cause != "workload-change"
         assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
         assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
+
+    def test_starting_them_counts_as_waiting_for_them_does(self) -> None:
+        def run(processes: int, forked: float, waited: float) -> Run:
+            launch = Fn(
+                "_launch", processes, 0.001, callers={"main": processes}, file=f"{LIBRARY}popen_fork.py"
+            )
+            fork = Fn(FORK, processes, forked, callers={"_launch": processes})
+            return plain([*training(), launch, fork, Fn(ACQUIRE, 200, off=waited, callers={"main": 200})])
+
+        found = diffed(run(2, 0.05, 0.1), run(80, 1.2, 0.9))
+        assert found.verdict.rule == "more-started"
+        assert found.verdict.advice[0].kind == "start-once"
+
+
+def test_functions_of_a_library_that_only_the_candidate_calls_are_other_work() -> None:
+    """Files that are compressed now: the program has no other source, and the library no other module."""
+    read = Fn("read", 300, 0.05, callers={"main": 300}, file="/usr/lib/python3.11/zipfile.py")
+    inflate = Fn("<method 'decompress' of 'zlib.Decompress' objects>", 300, 3.0, callers={"read": 300})
+    found = diffed(plain([*training(), read]), plain([*training(), read, inflate]))
+    assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "more-calls")
+    assert found.verdict.subject == "zlib.Decompress.decompress"
+    assert (found.verdict.evidence[0].baseline, found.verdict.evidence[0].candidate) == (0, 300)
+
+
+class TestLoops:
+    """A function that is called as often as before, and calls another one more often."""
+
+    def run(self, steps: int, *more: Fn) -> Run:
+        epoch = Fn("epoch", 20, 0.02, callers={"main": 20}, source="")
+        gradient = Fn("gradient", 20 * steps, 0.0005 * 20 * steps, callers={"epoch": 20 * steps}, source="")
+        return plain([Fn("main", 1, 0.5, source=""), epoch, gradient, *more])
+
+    def test_of_the_same_functions_may_have_another_setting(self) -> None:
+        found = diffed(self.run(100), self.run(1600))
+        assert (found.verdict.rule, found.verdict.confidence) == ("calls-per-call", None)
+        assert "such as a batch size" in comparison_block(found).summary
+        assert [one.kind for one in found.verdict.advice[:2]] == ["git-log", "compare-inputs"]
+
+    def test_of_other_functions_is_code(self) -> None:
+        other = Fn("penalty", 20 * 400, 4.0, callers={"epoch": 20 * 400}, source="")
+        found = diffed(self.run(100), self.run(100, other))
+        assert found.verdict.cause == "code-change"
+        assert "such as a batch size" not in comparison_block(found).summary
+
+
+@pytest.mark.parametrize(
+    ("calls", "more", "cause"), [(1, 0.3, "inconclusive"), (50, 0.3, "code-change"), (1, 3.0, "code-change")]
+)
+def test_one_slower_function_that_is_called_once(calls: int, more: float, cause: str) -> None:
+    """One call shows no scatter: a loss within the drift of clean runs says nothing about its code."""
+
+    def run(seconds: float) -> Run:
+        slow = Fn("load", calls, seconds, callers={"main": calls}, source="")
+        return plain([replace(fn, source="") for fn in training()] + [slow])
+
+    assert diffed(run(0.15), run(0.15 + more)).verdict.cause == cause
 
 
 class TestSlices:

@@ -109,6 +109,28 @@ def _work(p: _Parts) -> str:
     )
 
 
+def _added_calls(p: _Parts, most: object) -> str:
+    mostly = f", mostly of {display_name(str(most))}" if most else ""
+    return (
+        "Calls that the baseline did not make, or made less often, make up "
+        f"{p.share('account.work')} of the lost time{mostly}."
+    )
+
+
+def _calls_per_call(p: _Parts) -> str:
+    name = display_name(p.subject)
+    part = f"That makes up {p.share('account.code')} of the lost time"
+    if p.numbers.get("code.other-callee"):
+        return (
+            f"{name} calls other functions each time it runs; no other caller changed. {part}. Its source is not in "
+            "the files."
+        )
+    return (
+        f"{name} calls the same functions more often each time it runs; no other caller changed. {part}. Its source "
+        "is not in the files: a setting, such as a batch size, or more data would look the same."
+    )
+
+
 def _no_capture(p: _Parts) -> str:
     """Say that a factor is not that of the walls, which are printed above."""
     walls = p.number("time.walls")
@@ -142,6 +164,8 @@ def _undecided(p: _Parts) -> str:
             "time, with what it calls. The baseline defines it but never calls it: an option, the data or an "
             "edit selects it."
         )
+    if n.get("account.work"):
+        return f"{_added_calls(p, n.get('work.most'))} An option, the data or an edit makes them."
     if n.get("lumps.periodic"):
         return (
             f"{_stood_still(p)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
@@ -220,8 +244,8 @@ def _more_started(p: _Parts) -> str:
         if before is not None and after is not None and after > before
     ]
     return (
-        f"The candidate starts {' and '.join(found)} and takes longer: {p.share('account.waits')} of the "
-        "lost time is in functions that wait for them. Try the baseline's number, or one per CPU. Plain "
+        f"The candidate starts {' and '.join(found)} and takes longer: {p.share('started.part')} of the "
+        "lost time is in functions that start them or wait for them. Try the baseline's number, or one per CPU. Plain "
         "profiles do not show the number of CPUs."
     )
 
@@ -329,6 +353,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "fewer-threads": _fewer_threads,
     "more-threads": _more_threads,
     "fewer-workers": _fewer_workers,
+    "more-calls": lambda p: _added_calls(p, p.subject),
     "longer-loops": lambda p: (
         f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
         f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."
@@ -422,6 +447,10 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         else "The program waited while other processes imported modules: that makes up "
         f"{p.share('account.imports')} of the lost time."
     ),
+    "process-starts": lambda p: (
+        f"The candidate has {p.count('processes')} processes in all, the baseline {p.count('processes-before')}: "
+        f"functions that start them make up {p.share('account.starts')} of the lost time."
+    ),
     "slowing-settings": lambda p: (
         f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "
         f"the work takes {p.factor('time.slowdown')} the time."
@@ -455,14 +484,14 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"mostly in {display_name(p.subject)}."
     ),
     "changed-source": _code,
-    "calls-per-call": lambda p: (
-        f"{display_name(p.subject)} calls other functions, or calls them more often, each time it runs; no other "
-        f"caller changed. That makes up {p.share('account.code')} of the lost time. Its source is not "
-        "in the files."
-    ),
+    "calls-per-call": _calls_per_call,
     "one-function": lambda p: (
         f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the "
         "added time of all functions."
+    ),
+    "one-library-function": lambda p: (
+        f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the added "
+        "time of all functions. It is of a library: its calls have more to do, or the library is another version."
     ),
     "slower-cpu": lambda p: (
         f"The program takes {p.factor('time.slowdown')} the time, without waiting for a CPU, and its "

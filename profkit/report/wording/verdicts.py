@@ -92,7 +92,8 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
     one_holds_most = verdict.cause != "inconclusive" and (
-        verdict.cause == "code-change" or not {"function.part", "uncalled.part"}.isdisjoint(verdict.numbers)
+        verdict.cause == "code-change"
+        or not {"function.part", "uncalled.part", "account.work"}.isdisjoint(verdict.numbers)
     )
     return (
         f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline

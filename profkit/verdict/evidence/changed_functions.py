@@ -9,6 +9,7 @@ from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row
 from profkit.verdict.readings.function_times import waited_row
+from profkit.verdict.readings.lost_time import most_calls
 from profkit.verdict.readings.library_code import jit_compiling, new_code
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
@@ -234,6 +235,7 @@ CHANGED_FUNCTIONS: Producers = {
         case, uncalled_row(case.signals), "uncalled.part", "uncalled-part"
     ),
     "top-function-calls": lambda case: _function_calls(case, case.signals.movement.top_row),
+    "added-calls": lambda case: _function_calls(case, -1 if (most := most_calls(case)) is None else most.row),
     "top-function-per-call": lambda case: _function_per_call(case, case.signals.movement.top_row),
     "per-call": _per_call,
     "library": _library,

@@ -54,6 +54,10 @@ def _reading(case: Case) -> Found:
     yield Evidence("reading", "s", *case.account.reading_s)
 
 
+def _starts(case: Case) -> Found:
+    yield Evidence("starts", "s", *case.account.starts_s)
+
+
 def _storage(case: Case) -> Found:
     if case.now.storage_bytes is not None:
         yield Evidence("storage.bytes", "bytes", case.before.storage_bytes, case.now.storage_bytes)
@@ -187,6 +191,7 @@ WAITS_OFF_CPU: Producers = {
     "helpers-blocked-on": _helpers_waited,
     "imports": _imports,
     "own-imports": _own_imports,
+    "starts": _starts,
     "reading": _reading,
     "storage": _storage,
     "compiled": _compiled,

@@ -19,6 +19,13 @@ AT_WORK: Mapping[str, Reading] = {
     "workers.factor": Reading(
         "factor", "workers over the baseline's", lambda c: factor(_at_once(c.before), _at_once(c.now))
     ),
+    "processes": Reading("count", "processes of the run, one after another too", lambda c: c.now.processes),
+    "processes-before": Reading("count", "processes of the baseline", lambda c: c.before.processes),
+    "processes.factor": Reading(
+        "factor",
+        "processes over the baseline's",
+        lambda c: factor(c.before.processes, c.now.processes),
+    ),
     "threads-at-work": Reading(
         "count",
         "threads that run or queue for a part of the wall that counts",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from profkit.compare.signals import Signals
-from profkit.model import BUILTIN
+from profkit.model import BUILTIN, PROJECT
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.readings.lost_time import of_baseline
 from profkit.verdict.rule import Reading, less, more
@@ -131,11 +131,22 @@ def _top_native(case: Case) -> bool | None:
     return None if row < 0 else case.signals.table.keys[row].root == BUILTIN
 
 
+def _top_of_project(case: Case) -> bool | None:
+    row = case.signals.movement.top_row
+    return None if row < 0 else case.signals.table.keys[row].root == PROJECT
+
+
 def _top_apart(case: Case) -> float | None:
     s = case.signals
     row = s.movement.top_row
     own = float(s.table.per_call_ratio[row]) if row >= 0 else math.nan
     return own / math.exp(s.movement.ratio) if math.isfinite(own) else None
+
+
+def _top_calls(case: Case) -> int | None:
+    s = case.signals
+    row = s.movement.top_row
+    return int(min(s.table.baseline.ncalls[row], s.table.candidate.ncalls[row])) if row >= 0 else None
 
 
 def _top_gain(case: Case) -> float | None:
@@ -216,6 +227,11 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
         "one function calls others more often each time it runs, and its source is not known",
         lambda c: any(o.from_code for o in c.signals.origins.found),
     ),
+    "code.other-callee": Reading(
+        "bool",
+        "this function calls one that it did not call before",
+        lambda c: any(o.from_code and not o.before for o in c.signals.origins.found),
+    ),
     "code.new": Reading(
         "bool",
         "the function whose code changed is new",
@@ -266,7 +282,9 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     "function.apart": Reading(
         "factor", "change per call of function.subject over that of all functions", _top_apart
     ),
+    "function.calls": Reading("count", "calls of function.subject, on the side with fewer", _top_calls),
     "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
+    "function.of-project": Reading("bool", "function.subject is of the project", _top_of_project),
     "function.native": Reading("bool", "function.subject is native", _top_native),
     "function.subject": Reading(
         "text",

@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from profkit.verdict.account import CAPTURE, Account
+import numpy as np
+
+from profkit.model import PROJECT
+from profkit.verdict.account import CAPTURE, Account, Part
 from profkit.verdict.readings.cpu_queueing import more_threads
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading
@@ -54,6 +57,23 @@ def of_baseline(case: Case, *names: str) -> float | None:
     """Return the seconds of some buckets over the baseline's wall."""
     found = case.account
     return sum(map(found.seconds, names)) / found.baseline_s if found.baseline_s > 0 else None
+
+
+def most_calls(case: Case) -> Part | None:
+    """Return the function with most of the time of added calls; ``None`` where none has most of it."""
+    found = case.account.bucket("work")
+    most = found.parts[0] if found.parts else None
+    return most if most is not None and most.seconds >= value("part.most") * found.seconds > 0 else None
+
+
+def _by_library(case: Case) -> bool | None:
+    """Return whether functions outside of the project make most of the added calls of that function."""
+    most, calls = most_calls(case), case.signals.calls
+    if most is None or calls is None:
+        return None
+    added = np.where(calls.callee == most.row, calls.candidate.ncalls - calls.baseline.ncalls, 0)
+    others = ~case.signals.table.in_roots(PROJECT)[calls.caller]
+    return bool(added[others].sum() >= value("part.most") * added.sum() > 0)
 
 
 def _saved(case: Case) -> float | None:
@@ -196,6 +216,15 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time in functions that wait by design; includes queueing if that is not known",
         lambda c: _part(c, "blocked", "loading", "imbalance"),
     ),
+    "started.part": Reading(
+        "share",
+        "part of the lost time in functions that start processes, or wait by design",
+        lambda c: _of_lost(
+            c.account,
+            sum(map(c.account.seconds, ("blocked", "loading", "imbalance")))
+            + max(0.0, c.account.starts_s[1] - c.account.starts_s[0]),
+        ),
+    ),
     "blocked.on": Reading(
         "text", "what most of the added time off the CPU waited for", lambda c: blocked_on(c.account)
     ),
@@ -235,6 +264,11 @@ LOST_TIME: Mapping[str, Reading] = {
         "additional bytes that storage delivered, since they were not in memory",
         lambda c: growth(c.before.storage_bytes, c.now.storage_bytes),
     ),
+    "account.starts": Reading(
+        "share",
+        "part of the lost time in functions that start processes",
+        lambda c: _of_lost(c.account, c.account.starts_s[1] - c.account.starts_s[0]),
+    ),
     "account.startup-beyond": Reading(
         "bool",
         "start and end are beyond their noise",
@@ -264,9 +298,19 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
     "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
+    "work.most": Reading(
+        "text",
+        "function with most of the time of added calls",
+        lambda c: None if (most := most_calls(c)) is None else most.name,
+    ),
+    "work.by-library": Reading("bool", "code outside of the project makes most of them", _by_library),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")
+    ),
+    "account.work": Reading("share", "part of the lost time: more calls", lambda c: _part(c, "work")),
+    "account.work-beyond": Reading(
+        "bool", "more calls are beyond their noise", lambda c: c.account.bucket("work").low > 0
     ),
     "account.work-of-baseline": Reading(
         "share", "seconds of more calls over the baseline's wall", lambda c: of_baseline(c, "work")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more, no, yes
+from profkit.verdict.rule import Condition, Rule, less, more, no, yes
 
 CHANGED_SOURCE = Rule(
     id="changed-source",
@@ -35,29 +35,41 @@ CALLS_PER_CALL = Rule(
         no("pair.python-differs"),
     ),
     confidence=0.65,
+    # A loop that runs more often may as well have another setting, or more data.
+    doubts=(((no("code.other-callee"),), 0.6),),
     evidence=("origin-in-code", "top-calls", "wall"),
-    advice=("git-log",),
+    advice=("git-log", "compare-inputs"),
     subject="code.subject",
-    numbers=("account.code",),
+    numbers=("account.code", "code.other-callee"),
+)
+
+#: One Python function got slower per call, and no other did.
+ONE_SLOWER: tuple[Condition, ...] = (
+    more("function.part", "one-function.part"),
+    more("function.gain", "code.of-baseline"),
+    # Native code has no source here: its threads or its input may as well have changed.
+    no("function.source-known"),
+    no("function.native"),
+    more("function.apart", "one-function.apart"),
+    less("others.moved", "others-same"),
+)
+#: Shown by calls of which scatter is known, without queueing.
+SHOWN_BY_CALLS = (
+    ((yes("pair.plain"),), (less("main.wait", "wait.much"),)),
+    # A few calls show no scatter: such a loss must be beyond that of clean repeats.
+    ((more("function.calls", "one-function.calls"),), (more("time.over-drift", "time.drift-or-own"),)),
+    # A lack of CPUs slows functions by different factors, but none by so much more than the others.
+    ((less("spread", "spread.twice"),), (more("function.apart", "one-function.alone"),)),
 )
 
 ONE_FUNCTION = Rule(
     id="one-function",
     cause="code-change",
-    about="one Python function got slower per call, no other did, and its source is not known",
+    about="one function of the project got slower per call, no other did, and its source is not known",
     bucket="code",
     unless=("changed-source",),
-    conditions=(
-        more("function.part", "one-function.part"),
-        more("function.gain", "code.of-baseline"),
-        # Native code has no source here: its threads or its input may as well have changed.
-        no("function.source-known"),
-        no("function.native"),
-        more("function.apart", "one-function.apart"),
-        less("others.moved", "others-same"),
-        less("spread", "spread.twice"),
-    ),
-    alternatives=(((yes("pair.plain"),), (less("main.wait", "wait.much"),)),),
+    conditions=(*ONE_SLOWER, yes("function.of-project")),
+    alternatives=SHOWN_BY_CALLS,
     confidence=0.85,
     # Right in 5 of 12 labelled pairs of plain profiles of one second, so shown as a possibility only.
     doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.45),),

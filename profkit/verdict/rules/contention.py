@@ -203,22 +203,22 @@ MORE_STARTED = Rule(
     cause="contention",
     about=(
         "without counters: the candidate started more processes or threads for the same work, and most of "
-        "the lost time is in functions that wait for them"
+        "the lost time is in functions that start them or wait for them"
     ),
     bucket="loading",
     kind="kind.itself",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call", "call-counts"),
-    conditions=(*WAITED, more("started.growth", "threads.more"), more("account.waits", "part.most")),
+    conditions=(*WAITED, more("started.growth", "threads.more"), more("started.part", "part.most")),
     confidence=0.75,
     evidence=("started", "waited-function", "wall"),
-    advice=("capture-both",),
+    advice=("start-once", "capture-both"),
     numbers=(
         "started.processes",
         "started.processes-before",
         "started.threads",
         "started.threads-before",
-        "account.waits",
+        "started.part",
     ),
 )
 

@@ -20,6 +20,25 @@ WORKER_IMPORTS = Rule(
     numbers=("account.imports",),
 )
 
+PROCESS_STARTS = Rule(
+    id="process-starts",
+    cause="start-up",
+    about="more processes are started, and most of the lost time is in functions that start them",
+    bucket="startup",
+    part="account.starts",
+    requires=("pair.counters",),
+    unless=("changed-source",),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("processes.factor", "threads.more"),
+        more("account.starts", "part.most"),
+    ),
+    confidence=0.9,
+    evidence=("processes", "starts", "main-wait", "wall"),
+    advice=("start-once",),
+    numbers=("account.starts", "processes", "processes-before"),
+)
+
 IMPORTS = Rule(
     id="imports",
     cause="start-up",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
+from profkit.verdict.rules.code_change import ONE_SLOWER, SHOWN_BY_CALLS
 from profkit.verdict.rules.slower_machine import NO_QUEUE
 
 CALL_COUNTS = Rule(
@@ -52,6 +53,51 @@ OTHER_FUNCTION = Rule(
     advice=("compare-inputs",),
     subject="uncalled.function",
     numbers=("uncalled.part",),
+)
+
+MORE_CALLS = Rule(
+    id="more-calls",
+    cause="workload-change",
+    about="most of the lost time is calls that the baseline did not make, or made less often",
+    bucket="work",
+    unless=(
+        *("changed-source", "call-counts", "other-function", "calls-per-call", "one-function"),
+        *("compiling", "other-library-code"),
+    ),
+    conditions=(
+        no("pair.python-differs"),
+        less("pair.residue", "programs.residue"),
+        more("time.slowdown", "time.slower"),
+        more("account.work", "part.most"),
+        yes("account.work-beyond"),
+    ),
+    # Otherwise an edit may make them.
+    alternatives=(((yes("sources.same"),), (yes("work.by-library"),)),),
+    confidence=0.85,
+    evidence=("added-calls", "wall"),
+    advice=("compare-inputs",),
+    subject="work.most",
+    numbers=("account.work",),
+)
+
+ONE_LIBRARY_FUNCTION = Rule(
+    id="one-library-function",
+    cause="workload-change",
+    about=(
+        "one Python function of a library got slower per call, no other did, and its source is not known: its calls "
+        "have more to do, or the library is another version"
+    ),
+    bucket="speed",
+    unless=("changed-source",),
+    conditions=(*ONE_SLOWER, no("function.of-project"), no("pair.python-differs")),
+    alternatives=SHOWN_BY_CALLS,
+    confidence=0.75,
+    # As of one function of the project.
+    doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.6),),
+    evidence=("top-function", "top-function-calls", "top-function-per-call"),
+    advice=("compare-inputs",),
+    subject="function.subject",
+    numbers=("function.part",),
 )
 
 LONGER_LOOPS = Rule(
