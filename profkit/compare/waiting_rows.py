@@ -7,7 +7,7 @@ import numpy as np
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.identity.lookup_columns import rows_where
-from profkit.measure.waits_by_name import reads_files
+from profkit.measure.waits_by_name import also_computes
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools
 
@@ -38,7 +38,7 @@ def waiting_rows(table: DiffTable, calls: CallTable | None) -> Bools:
     called = np.bincount(callee, count, n)
     whole = table.baseline.cumtime + table.candidate.cumtime
     # Wrappers of file reads also compute, so they do not wait by design.
-    waits: Bools = named & ~rows_where(table.name, reads_files)
+    waits: Bools = named & ~rows_where(table.name, also_computes)
     for _ in range(LEVELS):
         below = np.bincount(callee, count * waits[caller], n)
         within = np.bincount(caller, time * waits[callee], n)

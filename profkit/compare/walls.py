@@ -12,7 +12,7 @@ from profkit.identity.lookup_columns import rows_where
 from profkit.measure.composition import Composition
 from profkit.measure.critical_path import compose, least_beside
 from profkit.measure.path_reading import NO_EFFECT, PathReading, capture_effects, path_rank, read_path
-from profkit.measure.waits_by_name import reads_files, waits_for_gpu, waits_for_ranks
+from profkit.measure.waits_by_name import also_computes, waits_for_gpu, waits_for_ranks
 from profkit.model import Effect
 from profkit.model.arrays import Bools, Floats, Rows, median
 
@@ -47,7 +47,7 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     # What capture added can only be compared if both sides know it.
     captured = all(effects) and any(side != [(NO_EFFECT, NO_EFFECT)] * len(side) for side in effects)
     names = pair.table.name
-    masks = [waits, *(rows_where(names, of) for of in (waits_for_ranks, reads_files, waits_for_gpu))]
+    masks = [waits, *(rows_where(names, of) for of in (waits_for_ranks, also_computes, waits_for_gpu))]
     readings = [
         _read(side, rows, rank, len(waits)) for side, rows in zip(pair.sides, pair.of_table, strict=True)
     ]

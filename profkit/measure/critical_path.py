@@ -68,11 +68,11 @@ class _Helping:
 
 
 def compose(
-    reading: PathReading, waits: Bools, ranks: Bools, reads: Bools, gpu: Bools, *, beside: float = 0.0
+    reading: PathReading, waits: Bools, ranks: Bools, compute: Bools, gpu: Bools, *, beside: float = 0.0
 ) -> Composition:
     """Return how the wall of one run is made up.
 
-    The masks are waits by design and for ranks, readers of files, and waits for a GPU. Helpers are active for
+    The masks are waits by design and for ranks, those that also compute, and waits for a GPU. Helpers are active for
     `beside` seconds per second that the path's thread runs, so not while it waits; it counts where nothing
     says what that thread waits for.
     """
@@ -82,8 +82,8 @@ def compose(
     off_s = max(0.0, life_s - run_s - queue_s)
     if not len(reading.own):
         return _composed_of_counters(reading, life_s, run_s, off_s)
-    # Reading a file also computes (decoding, copying).
-    polls = waits & ~reads
+    # Reading a file also computes (decoding, copying), and so does writing it.
+    polls = waits & ~compute
     own = _own_time(reading, (run_s, queue_s, off_s), waits, polls, ranks, gpu)
     helping = _helping(reading, own, waits, polls, ranks, beside)
     imports = (

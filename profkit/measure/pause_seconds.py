@@ -10,6 +10,8 @@ from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats
 from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
+#: Looks at a waiting function from which the kinds seen stand for all of its waiting.
+ENOUGH_LOOKS = 10
 #: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")
 #: Kinds of waiting that threads without Python functions (autograd, BLAS) of the same process cannot end.
@@ -21,17 +23,25 @@ _FOR_THREADS = [at for at in range(len(WAITS)) if at not in (*NOT_FOR_THREADS, G
 
 
 def waited(thread: Thread) -> Floats:
-    """Return off-CPU seconds of functions by kind as sampled, at most as traced; shape (len(WAITS), n)."""
+    """Return off-CPU seconds of functions by kind as sampled, at most as traced; shape (len(WAITS), n).
+
+    A function that waits by design, and was seen waiting often enough, waited for the same all the time.
+    """
     profile = thread.profile
     found = np.zeros((len(WAITS), len(profile)))
+    looks = np.zeros(len(profile), np.int64)
     for pause in thread.pauses or ():
         if pause.what in WAITS:
             found[WAITS.index(pause.what), pause.function] += pause.seconds
+            looks[pause.function] += pause.count
     if profile.blocked is None:
         return found * 0.0
     seen = found.sum(axis=0)
     blocked = np.maximum(profile.blocked, 0.0)
-    scale = np.divide(blocked, seen, out=np.ones(len(profile)), where=seen > blocked)
+    # Most short waits end before they are seen. In a function that only waits, the others were for the same.
+    often = looks >= ENOUGH_LOOKS
+    often[often] = [is_wait(profile.strings[name], STDLIB) for name in profile.name[often].tolist()]
+    scale = np.divide(blocked, seen, out=np.ones(len(profile)), where=(seen > blocked) | often & (seen > 0))
     result: Floats = found * scale
     return result
 

@@ -12,7 +12,7 @@ _NATIVE_WAITS = re.compile(
     r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
     r"wait\w*|sigtimedwait|posix\.p?readv?|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
     r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
-    r"|'read\w*' of '_io\.|'join' of '_thread"
+    r"|'read\w*' of '_io\.|'join' of '_thread|'(?:read|do_handshake)' of '_ssl\."
 )
 #: Python functions that only wait; those of a pool's threads loop over blocking calls of native iterators,
 #: which no profile shows.
@@ -24,9 +24,13 @@ _WAITS = frozenset(
 )
 #: Native functions that read from a file, pipe or socket.
 _READS = re.compile(
-    r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read|numpy\.fromfile)>|'recv\w*' of"
+    r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read|numpy\.fromfile)>|'recv\w*' of|'read' of '_ssl\."
     r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
 )
+#: Native functions that have storage write: the kernel computes meanwhile.
+_WRITES = re.compile(r"[. ]posix\.f(?:data)?sync>")
+#: Functions that wait for something outside of the program, whatever threads and processes it started.
+_OUTSIDE = re.compile(r"' of '_?(?:socket\.|ssl\.)|[. ](?:f(?:data)?sync|flock)>")
 #: Native functions in which a rank waits for other ranks: MPI calls, which spin or sleep depending on the
 #: library.
 _RANK_WAITS = re.compile(
@@ -65,8 +69,23 @@ def waits_for_gpu(name: str) -> bool:
 
 
 def only_waits(name: str, root: str, *, measured: bool) -> bool:
-    """Return whether a function waits by design; to read also takes CPU time, where that is `measured`."""
-    return is_wait(name, root) and not (measured and reads_files(name))
+    """Return whether a function waits by design; to read or write takes CPU time too, where that is `measured`."""
+    return is_wait(name, root) and not (measured and also_computes(name))
+
+
+def also_computes(name: str) -> bool:
+    """Return whether a native function that may wait takes CPU time too: it reads, or writes to storage."""
+    return reads_files(name) or syncs_files(name)
+
+
+def waits_outside(name: str) -> bool:
+    """Return whether a native function waits for what no thread or process of most programs ends."""
+    return is_native(name) and _OUTSIDE.search(name) is not None
+
+
+def syncs_files(name: str) -> bool:
+    """Return whether a native function waits until files are in storage."""
+    return is_native(name) and _WRITES.search(name) is not None
 
 
 def reads_files(name: str) -> bool:

@@ -16,7 +16,7 @@ from profkit.measure.line_times import FunctionLines, seen_lines
 from profkit.measure.path_reading import path_rank, read_path
 from profkit.measure.selected_processes import Selected, select
 from profkit.measure.side_facts import SideFacts, no_side, side_facts
-from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_gpu, waits_for_ranks
+from profkit.measure.waits_by_name import also_computes, is_wait, waits_for_gpu, waits_for_ranks
 from profkit.model import Process, Run, RunSet
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account
@@ -70,7 +70,7 @@ def _account(run: Run, chosen: Selected, keys: Keys) -> Account:
     names = keys.name
     waits = np.array([is_wait(key.qualname, key.root) for key in keys], np.bool_)
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
-    masks = (names.where(of) for of in (waits_for_ranks, reads_files, waits_for_gpu))
+    masks = (names.where(of) for of in (waits_for_ranks, also_computes, waits_for_gpu))
     whole = compose(reading, waits, *masks)
     return account_of_run(whole, names)
 

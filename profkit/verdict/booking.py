@@ -28,7 +28,7 @@ from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import rows_where
 from profkit.identity.readable_names import readable_name
 from profkit.measure.composition import Composition, Repeats
-from profkit.measure.waits_by_name import reads_files
+from profkit.measure.waits_by_name import reads_files, syncs_files
 from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Part, Waited
@@ -107,7 +107,8 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
-    read = _reading_s(whole_a, whole_b, rows_where(table.name, reads_files))
+    reads, syncs = (rows_where(table.name, of) for of in (reads_files, syncs_files))
+    read = _reading_s(whole_a, whole_b, reads, syncs)
     starts = starts_processes(table)
     started = (_seconds_of(whole_a, starts), _seconds_of(whole_b, starts))
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
@@ -169,8 +170,8 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
     )
 
 
-def _reading_s(a: Composition, b: Composition, reads: Bools) -> tuple[float, float]:
-    """Return how long files were read on both sides, on a CPU or off it; `reads` are functions that do so by name.
+def _reading_s(a: Composition, b: Composition, reads: Bools, syncs: Bools) -> tuple[float, float]:
+    """Return how long files were read on both sides, on a CPU or off it; `reads` do so by name, `syncs` write.
 
     A function that a disk kept waiting reads what is mapped to memory: the kernel copies that while it runs.
     """
@@ -178,8 +179,8 @@ def _reading_s(a: Composition, b: Composition, reads: Bools) -> tuple[float, flo
         before, after = (float(c.run[reads].sum() + c.blocked[reads].sum()) for c in (a, b))
         return before, after
     disk = np.maximum(a.off_by[_DISK], b.off_by[_DISK])
-    reads = reads | (disk > value("reading.by-disk") * np.maximum(a.run, b.run))
-    waited_a, waited_b = (float(off_by[_OF_FILES].sum()) for off_by in (a.off_by, b.off_by))
+    reads = reads | (~syncs & (disk > value("reading.by-disk") * np.maximum(a.run, b.run)))
+    waited_a, waited_b = (float(off_by[_OF_FILES][:, ~syncs].sum()) for off_by in (a.off_by, b.off_by))
     return float(a.run[reads].sum()) + waited_a, float(b.run[reads].sum()) + waited_b
 
 

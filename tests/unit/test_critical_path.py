@@ -71,7 +71,7 @@ def composed(of: PathReading, beside: float = 0.0) -> Composition:
     which = np.arange(ROWS)
     nothing = np.zeros(ROWS, np.bool_)
     waits, ranks = np.isin(which, (LOCK, POLL)), which == REDUCE
-    found = compose(of, waits, ranks, reads=nothing, gpu=ranks, beside=beside)
+    found = compose(of, waits, ranks, compute=nothing, gpu=ranks, beside=beside)
     assert found.wall_s == pytest.approx(of.wall_s, rel=1e-12)
     return found
 
@@ -317,7 +317,7 @@ def test_without_functions_no_part_is_below_zero(life: float, run: float, queue:
     of = replace(of, own=none, own_wait=None, own_blocked=None, helpers=none)
     of = replace(of, wall_s=1.0, life_s=life, run_s=run, queue_s=queue)
     nothing = np.zeros(0, np.bool_)
-    found = compose(of, waits=nothing, ranks=nothing, reads=nothing, gpu=nothing)
+    found = compose(of, waits=nothing, ranks=nothing, compute=nothing, gpu=nothing)
     parts = (found.startup_s, found.own_run_s, found.queue_s, found.helpers_queue_s, found.untraced_blocked_s)
     assert min(parts) >= 0.0
     whole = found.startup_s + found.untraced_run_s + found.queue_s + found.untraced_blocked_s

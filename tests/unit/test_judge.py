@@ -288,6 +288,23 @@ def test_files_that_were_in_memory_before(run_s: float, off_s: float) -> None:
     assert diffed(side(0.2, 0.0, 4096), more).verdict.rule != "reading"
 
 
+def test_files_that_are_written_to_the_disk_each_time() -> None:
+    """The kernel computes while it writes, and most waits are too short to be seen: those seen say for what."""
+    sync = "<built-in method posix.fsync>"
+
+    def side(run_s: float, off_s: float) -> Run:
+        made = program([*training(), Fn(sync, 400, run_s, off=off_s, callers={"main": 400})])
+        (thread,) = made.processes[0].threads
+        row = [thread.profile.strings[i] for i in thread.profile.name.tolist()].index(sync)
+        seen = replace(thread, pauses=(Pause(row, "disk", 0.1 * off_s, 40),))
+        return with_main(made, threads=(seen,))
+
+    found = diffed(side(0.01, 0.01), side(1.5, 2.0))
+    assert (found.verdict.rule, found.verdict.numbers["blocked.on"]) == ("off-cpu", "disk")
+    assert found.account.seconds("rest") == pytest.approx(0.0, abs=0.01)
+    assert found.account.seconds("speed") == pytest.approx(1.49, abs=0.05)
+
+
 @pytest.mark.parametrize(
     ("environment", "command", "named"),
     [

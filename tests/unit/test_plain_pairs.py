@@ -114,6 +114,15 @@ def test_one_with_threads_may_wait_for_them() -> None:
     assert "other threads and processes" in comparison_block(found).summary
 
 
+def test_one_with_threads_that_waits_for_a_socket_waits_for_something_outside() -> None:
+    def run(waited: float) -> Run:
+        thread = Fn("<built-in method _thread.start_new_thread>", 3, callers={"main": 3})
+        answer = Fn("<method 'recv_into' of '_socket.socket' objects>", 50, off=waited, callers={"step": 50})
+        return plain([*training(), answer, thread])
+
+    assert diffed(run(0.1), run(4.0)).verdict.cause == "blocked"
+
+
 FORK = "<built-in method posix.fork>"
 LIBRARY = "/usr/lib/python3.11/multiprocessing/"
 
@@ -165,6 +174,18 @@ def test_functions_of_a_library_that_only_the_candidate_calls_are_other_work() -
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "more-calls")
     assert found.verdict.subject == "zlib.Decompress.decompress"
     assert (found.verdict.evidence[0].baseline, found.verdict.evidence[0].candidate) == (0, 300)
+
+
+@pytest.mark.parametrize(
+    ("file", "cause"),
+    [("/usr/lib/python3.11/json/decoder.py", "workload-change"), ("/w/m.py", "code-change")],
+)
+def test_one_slower_function_of_a_library_has_more_to_do(file: str, cause: str) -> None:
+    def run(seconds: float) -> Run:
+        return plain([*training(), Fn("raw_decode", 500, seconds, callers={"main": 500}, file=file)])
+
+    found = diffed(run(1.0), run(4.0)).verdict
+    assert (found.cause, found.subject) == (cause, "raw_decode")
 
 
 class TestLoops:
@@ -220,7 +241,7 @@ class TestSlices:
     def test_of_one_short_length_are_no_neighbours(self) -> None:
         found = self.lost(0.011, 0.011, 0.010, 0.012)
         assert found.verdict.cause == "inconclusive"
-        assert "stop signals, or a CPU quota" in comparison_block(found).summary
+        assert "stop signals, a CPU quota with a short period, or neighbours" in comparison_block(found).summary
 
     def test_of_every_length_are_no_clocks(self) -> None:
         found = self.lost(0.004, 0.030, 0.009, 0.055, 0.017, 0.090)

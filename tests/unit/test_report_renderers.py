@@ -349,7 +349,7 @@ def test_no_lost_time_is_no_alarm() -> None:
     assert head(alike).tone == "unsure"
     assert head(alike).headline.startswith("1.01× slower")
     same = replace(diff, account=build.account(3.21, 3.21))
-    assert head(same).headline.startswith("No slower, 3.21 → 3.21 s: resource contention")
+    assert head(same).headline.startswith("No slower, 3.21 → 3.21 s, but resource contention")
     assert head(diff).tone == "bad"
 
 

@@ -168,8 +168,8 @@ def _undecided(p: _Parts) -> str:
         return f"{_added_calls(p, n.get('work.most'))} An option, the data or an edit makes them."
     if n.get("lumps.periodic"):
         return (
-            f"{_stood_still(p)}, too uniformly for scheduler slices: stop signals, or a CPU quota with a "
-            "short period."
+            f"{_stood_still(p)}, all alike: stop signals, a CPU quota with a short period, or neighbours that take "
+            "equal time slices."
         )
     if n.get("function.subject"):
         return (
@@ -214,7 +214,9 @@ def _calls_unknown(p: _Parts) -> str:
     else:
         counts = f"so call counts are known only for {units.share(known)} of the time"
         if low is not None and high is not None:
-            counts += f" (functions are called between {units.factor(low)} and {units.factor(high)} as often)"
+            one = units.factor(low) == units.factor(high)
+            often = units.factor(low) if one else f"between {units.factor(low)} and {units.factor(high)}"
+            counts += f" (functions are called {often} as often)"
     return (
         f"Stacks were sampled, {counts}: more calls and a higher cost per call look alike. "
         "`profkit capture --exact` on both sides would settle it."
@@ -245,8 +247,8 @@ def _more_started(p: _Parts) -> str:
     ]
     return (
         f"The candidate starts {' and '.join(found)} and takes longer: {p.share('started.part')} of the "
-        "lost time is in functions that start them or wait for them. Try the baseline's number, or one per CPU. Plain "
-        "profiles do not show the number of CPUs."
+        "lost time is in functions that start them or wait for them. Try the baseline's number, or one per CPU. "
+        "Plain profiles do not show the number of CPUs."
     )
 
 
@@ -408,8 +410,13 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "waits": lambda p: (
         f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
-        f"{display_name(p.subject)}. The program started neither processes nor threads, so it waits for something "
-        "outside itself. Plain profiles do not show what."
+        f"{display_name(p.subject)}. "
+        + (
+            "What ends such waits is outside of most programs. "
+            if p.numbers.get("started.any")
+            else "The program started neither processes nor threads, so it waits for something outside itself. "
+        )
+        + "Plain profiles do not show what."
     ),
     "more-started": _more_started,
     "quota-lumps": lambda p: (

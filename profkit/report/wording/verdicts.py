@@ -129,7 +129,10 @@ def comparison_block(diff: Diff) -> VerdictBlock:
         return replace(block, headline=times if ratio < 1 else f"{block.headline}: {took}")
     # Without lost time there is no alarm, however sure the cause is.
     tone = "unsure" if ratio < value("headline.no-loss") else block.tone
-    return replace(block, headline=f"{times}: {block.headline[0].lower()}{block.headline[1:]}", tone=tone)
+    joint = ":" if ratio >= same else ", but"
+    return replace(
+        block, headline=f"{times}{joint} {block.headline[0].lower()}{block.headline[1:]}", tone=tone
+    )
 
 
 def _doubts(diff: Diff) -> str:

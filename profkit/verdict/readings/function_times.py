@@ -10,6 +10,8 @@ import numpy as np
 
 from profkit.compare.process_calls import Started, started
 from profkit.compare.signals import Signals
+from profkit.identity.lookup_columns import rows_where
+from profkit.measure.waits_by_name import waits_outside
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.rule import Reading, more
 from profkit.verdict.thresholds import value
@@ -36,6 +38,14 @@ def periodic(case: Case) -> bool:
 
 def _started(case: Case) -> Started | None:
     return None if case.signals.table.by_share or not case.signals.exact else started(case.signals.table)
+
+
+def _waited_outside(case: Case) -> float | None:
+    table, lost = case.signals.table, case.account.program_s
+    if lost <= 0:
+        return None
+    rows = rows_where(table.name, waits_outside)
+    return float(table.candidate.tottime[rows].sum() - table.baseline.tottime[rows].sum()) / lost
 
 
 def waited_row(case: Case) -> int:
@@ -110,6 +120,11 @@ FUNCTION_TIMES: Mapping[str, Reading] = {
     ),
     "started.threads-before": Reading(
         "count", "started in the baseline", of_known(_started, lambda found: found.threads[0])
+    ),
+    "waits.outside": Reading(
+        "share",
+        "part of the lost time in functions that wait for a socket, storage or a file's lock",
+        _waited_outside,
     ),
     "waited.function": Reading(
         "text",

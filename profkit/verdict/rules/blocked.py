@@ -52,18 +52,19 @@ WAITS = Rule(
     id="waits",
     cause="blocked",
     about=(
-        "without counters: most of the lost time is in functions that wait by design, and the program "
-        "started no process or thread that it could wait for"
+        "without counters: most of the lost time is in functions that wait by design, for a socket, storage or a "
+        "file's lock, or the program started no process or thread that it could wait for"
     ),
     bucket="blocked",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call", "call-counts"),
-    conditions=(*WAITED, no("started.any"), more("account.waits", "speed.all")),
+    conditions=(*WAITED, more("account.waits", "speed.all")),
+    alternatives=(((no("started.any"),), (more("waits.outside", "speed.all"),)),),
     confidence=0.75,
     evidence=("waited-function", "wall"),
     advice=("capture-both",),
     subject="waited.function",
-    numbers=("account.waits",),
+    numbers=("account.waits", "started.any"),
 )
 
 STOPPED = Rule(
