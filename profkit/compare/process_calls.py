@@ -20,6 +20,8 @@ _PROCESSES = re.compile(
     r"|(?:^|/)subprocess\.py$"
 )
 _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
+#: Functions that a forked process begins with.
+_AT_FORK = re.compile(r"(?:after|at)_fork")
 #: Calls that start processes and threads.
 _PROCESS_STARTS = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
@@ -79,7 +81,10 @@ def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
         found = {path for path in set(paths) if files.search(path)}
         return np.array([path in found for path in paths], np.bool_)
 
-    return inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>"), inside(_PROCESSES)
+    forked = table.in_roots(STDLIB) & rows_where(table.name, lambda name: _AT_FORK.search(name) is not None)
+    return inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>"), inside(
+        _PROCESSES
+    ) | forked
 
 
 def starts_processes(table: DiffTable) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 
 _METHOD = re.compile(r"<method '([^']+)' of '([^']+)' objects>")
@@ -13,6 +14,60 @@ _BUILTIN = re.compile(
 def is_anonymous(name: str) -> bool:
     """Return whether a Python function has no name of its own: a module's body, a comprehension, a lambda."""
     return name.rpartition(".")[2].startswith("<")
+
+
+#: Native modules of the standard library that compute in the calling thread, and wait for nothing.
+_COMPUTE = frozenset(
+    (
+        *(
+            "_bisect",
+            "_bz2",
+            "_collections",
+            "_csv",
+            "_datetime",
+            "_decimal",
+            "_elementtree",
+            "_hashlib",
+            "_heapq",
+        ),
+        *(
+            "_json",
+            "_lzma",
+            "_pickle",
+            "_random",
+            "_sre",
+            "_struct",
+            "array",
+            "binascii",
+            "bz2",
+            "cmath",
+            "collections",
+        ),
+        *(
+            "datetime",
+            "decimal",
+            "functools",
+            "itertools",
+            "lzma",
+            "marshal",
+            "math",
+            "pyexpat",
+            "re",
+            "unicodedata",
+        ),
+        *("_blake2", "_md5", "_sha1", "_sha2", "_sha256", "_sha3", "_sha512", "zlib"),
+    )
+)
+#: Built-in functions that do not compute alone.
+_NOT_ALONE = frozenset(("__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"))
+
+
+def only_computes(name: str) -> bool:
+    """Return whether a native function of Python computes in the calling thread, and waits for nothing."""
+    first, _, rest = readable_name(name).partition(".")
+    if first == "builtins":
+        return rest not in _NOT_ALONE
+    return bool(rest) and (first in _COMPUTE or hasattr(builtins, first))
 
 
 def readable_name(name: str) -> str:

@@ -110,7 +110,10 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     reads, syncs = (rows_where(table.name, of) for of in (reads_files, syncs_files))
     read = _reading_s(whole_a, whole_b, reads, syncs)
     starts = starts_processes(table)
-    started = (_seconds_of(whole_a, starts), _seconds_of(whole_b, starts))
+    with_each = booked["startup"][1]
+    started = _seconds_of(whole_b, starts) - _seconds_of(whole_a, starts)
+    if with_each is not None:
+        started += float((with_each - (whole_b.imports - whole_a.imports))[~starts].sum())
     waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(

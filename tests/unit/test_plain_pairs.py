@@ -188,6 +188,25 @@ def test_one_slower_function_of_a_library_has_more_to_do(file: str, cause: str) 
     assert (found.cause, found.subject) == (cause, "raw_decode")
 
 
+@pytest.mark.parametrize(
+    ("name", "slower", "cause"),
+    [
+        ("<built-in method zlib.compress>", 20.0, "workload-change"),
+        # Neighbours alone may slow a native function that takes most of the time,
+        ("<built-in method zlib.compress>", 3.0, "inconclusive"),
+        # and a full disk, a lock or the threads of a library may slow these.
+        ("<method 'commit' of 'sqlite3.Connection' objects>", 20.0, "inconclusive"),
+        ("<built-in method builtins.print>", 20.0, "inconclusive"),
+        ("<built-in method numpy.dot>", 20.0, "inconclusive"),
+    ],
+)
+def test_one_slower_native_function(name: str, slower: float, cause: str) -> None:
+    def run(seconds: float) -> Run:
+        return plain([*training(), Fn(name, 500, seconds, callers={"main": 500})])
+
+    assert diffed(run(0.5), run(0.5 * slower)).verdict.cause == cause
+
+
 class TestLoops:
     """A function that is called as often as before, and calls another one more often."""
 
@@ -241,7 +260,9 @@ class TestSlices:
     def test_of_one_short_length_are_no_neighbours(self) -> None:
         found = self.lost(0.011, 0.011, 0.010, 0.012)
         assert found.verdict.cause == "inconclusive"
-        assert "stop signals, a CPU quota with a short period, or neighbours" in comparison_block(found).summary
+        assert (
+            "stop signals, a CPU quota with a short period, or neighbours" in comparison_block(found).summary
+        )
 
     def test_of_every_length_are_no_clocks(self) -> None:
         found = self.lost(0.004, 0.030, 0.009, 0.055, 0.017, 0.090)

@@ -165,7 +165,10 @@ def _undecided(p: _Parts) -> str:
             "edit selects it."
         )
     if n.get("account.work"):
-        return f"{_added_calls(p, n.get('work.most'))} An option, the data or an edit makes them."
+        return (
+            f"{_added_calls(p, n.get('work.most'))} An option, the data or an edit makes them, or another "
+            "thread made them before."
+        )
     if n.get("lumps.periodic"):
         return (
             f"{_stood_still(p)}, all alike: stop signals, a CPU quota with a short period, or neighbours that take "
@@ -456,7 +459,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "process-starts": lambda p: (
         f"The candidate has {p.count('processes')} processes in all, the baseline {p.count('processes-before')}: "
-        f"functions that start them make up {p.share('account.starts')} of the lost time."
+        f"starting them, and what comes with each, makes up {p.share('account.starts')} of the lost time."
     ),
     "slowing-settings": lambda p: (
         f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "

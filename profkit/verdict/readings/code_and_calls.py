@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from profkit.compare.signals import Signals
+from profkit.identity.readable_names import only_computes
 from profkit.model import BUILTIN, PROJECT
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.readings.lost_time import of_baseline
@@ -129,6 +130,14 @@ def _top_known(case: Case) -> bool | None:
 def _top_native(case: Case) -> bool | None:
     row = case.signals.movement.top_row
     return None if row < 0 else case.signals.table.keys[row].root == BUILTIN
+
+
+def _top_may_wait(case: Case) -> bool | None:
+    row = case.signals.movement.top_row
+    if row < 0:
+        return None
+    key = case.signals.table.keys[row]
+    return key.root == BUILTIN and not only_computes(key.qualname)
 
 
 def _top_of_project(case: Case) -> bool | None:
@@ -285,6 +294,11 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     "function.calls": Reading("count", "calls of function.subject, on the side with fewer", _top_calls),
     "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
     "function.of-project": Reading("bool", "function.subject is of the project", _top_of_project),
+    "function.may-wait": Reading(
+        "bool",
+        "function.subject is native, and may have threads of its own or wait for something",
+        _top_may_wait,
+    ),
     "function.native": Reading("bool", "function.subject is native", _top_native),
     "function.subject": Reading(
         "text",

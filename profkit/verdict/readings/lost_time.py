@@ -221,8 +221,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time in functions that start processes, or wait by design",
         lambda c: _of_lost(
             c.account,
-            sum(map(c.account.seconds, ("blocked", "loading", "imbalance")))
-            + max(0.0, c.account.starts_s[1] - c.account.starts_s[0]),
+            sum(map(c.account.seconds, ("blocked", "loading", "imbalance"))) + max(0.0, c.account.starts_s),
         ),
     ),
     "blocked.on": Reading(
@@ -266,8 +265,8 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "account.starts": Reading(
         "share",
-        "part of the lost time in functions that start processes",
-        lambda c: _of_lost(c.account, c.account.starts_s[1] - c.account.starts_s[0]),
+        "part of the lost time in functions that start processes, and in calls that come with each",
+        lambda c: _of_lost(c.account, c.account.starts_s),
     ),
     "account.startup-beyond": Reading(
         "bool",

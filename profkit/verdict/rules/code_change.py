@@ -47,9 +47,9 @@ CALLS_PER_CALL = Rule(
 ONE_SLOWER: tuple[Condition, ...] = (
     more("function.part", "one-function.part"),
     more("function.gain", "code.of-baseline"),
-    # Native code has no source here: its threads or its input may as well have changed.
     no("function.source-known"),
-    no("function.native"),
+    # A lack of CPUs slows native code that has threads of its own, or waits, far more than other functions.
+    no("function.may-wait"),
     more("function.apart", "one-function.apart"),
     less("others.moved", "others-same"),
 )

@@ -66,7 +66,7 @@ MORE_CALLS = Rule(
     ),
     conditions=(
         no("pair.python-differs"),
-        less("pair.residue", "programs.residue"),
+        less("pair.residue", "programs.threads"),
         more("time.slowdown", "time.slower"),
         more("account.work", "part.most"),
         yes("account.work-beyond"),
@@ -84,13 +84,17 @@ ONE_LIBRARY_FUNCTION = Rule(
     id="one-library-function",
     cause="workload-change",
     about=(
-        "one Python function of a library got slower per call, no other did, and its source is not known: its calls "
-        "have more to do, or the library is another version"
+        "one function of a library got slower per call, no other did, and its source is not known: its calls have "
+        "more to do, or the library is another version"
     ),
     bucket="speed",
     unless=("changed-source",),
     conditions=(*ONE_SLOWER, no("function.of-project"), no("pair.python-differs")),
-    alternatives=SHOWN_BY_CALLS,
+    # Beside busy programs, a native function that takes most of the time may seem to be the only slower one.
+    alternatives=(
+        *SHOWN_BY_CALLS,
+        ((no("function.native"),), (more("function.apart", "one-function.alone"),)),
+    ),
     confidence=0.75,
     # As of one function of the project.
     doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.6),),
