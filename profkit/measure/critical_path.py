@@ -181,7 +181,8 @@ def _helping(
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     stood_by = _known_waits(reading.helpers_waits, stood)
     # A helper that waits for another helper is covered by that helper's time.
-    stood = stood - stood_by[_FOR_OTHERS].sum(axis=0)
+    for_others = stood_by[_FOR_OTHERS].sum(axis=0)
+    stood = stood - for_others
     stood_by[_FOR_OTHERS] = 0.0
     helpers = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
     worked_s = reading.helpers_run_s - float(helpers[polls].sum())
@@ -192,7 +193,10 @@ def _helping(
         own_run_s = float(own.busy.sum() + own.polled.sum())
         ended = min(ended, max(0.0, active - min(beside, reading.helpers_number) * own_run_s))
     part = _part(ended, active)
-    spun = part - _native_part(reading, part, ended - float(own.off_by[pause_seconds.NOT_FOR_THREADS].sum()))
+    # Native threads end no wait for a lock of Python's, unless its holder waits for them.
+    elsewhere = float(own.off_by[pause_seconds.NOT_FOR_THREADS].sum())
+    elsewhere += max(0.0, float(own.off_by[pause_seconds.LOCK][waits].sum()) - float(for_others.sum()))
+    spun = part - _native_part(reading, part, ended - elsewhere)
     run = _helpers(
         helpers,
         worked_s,

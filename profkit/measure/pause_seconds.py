@@ -14,6 +14,8 @@ from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 ENOUGH_LOOKS = 10
 #: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")
+#: Row of locks.
+LOCK = WAITS.index("lock")
 #: Kinds of waiting that threads without Python functions (autograd, BLAS) of the same process cannot end.
 NOT_FOR_THREADS = [
     WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")

@@ -112,6 +112,18 @@ def test_threads_that_spin_are_not_what_an_answer_is_waited_for() -> None:
     assert seconds(composed(replace(of, native_run_s=0.0)).blocked) == {}
 
 
+def test_threads_that_spin_end_no_wait_for_a_lock_of_python() -> None:
+    """A thread of BLAS spins while the main thread waits for 4 s for a queue, which another thread fills late."""
+    of = reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers_run=5.0)
+    of = replace(of, native_run_s=5.0, own_waits=kinds(lock=row(LOCK=4.0)), helpers_waits=kinds())
+    found = composed(of)
+    assert float(found.run.sum()) == pytest.approx(1.0)
+    assert float(found.blocked.sum() + found.loading_s) == pytest.approx(4.0)
+    # Unless that thread computes with the threads of BLAS.
+    filled = composed(replace(of, helpers_blocked=row(DOT=4.0), helpers_waits=kinds(lock=row(DOT=4.0))))
+    assert float(filled.blocked.sum() + filled.loading_s) == pytest.approx(0.0)
+
+
 def unseen(of: PathReading, off: float, **more: object) -> PathReading:
     """The same by plain cProfile, whose thread was off the CPU for so long by the kernel's counters."""
     life = of.life_s or 0.0

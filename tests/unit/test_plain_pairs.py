@@ -264,6 +264,9 @@ class TestSlices:
             "stop signals, a CPU quota with a short period, or neighbours" in comparison_block(found).summary
         )
 
+    def test_longer_than_a_scheduler_gives_are_no_neighbours(self) -> None:
+        assert self.lost(0.110, 0.350, 0.190, 0.250, 0.120, 0.500).verdict.cause == "inconclusive"
+
     def test_of_every_length_are_no_clocks(self) -> None:
         found = self.lost(0.004, 0.030, 0.009, 0.055, 0.017, 0.090)
         assert found.verdict.rule not in ("quota-lumps", "stops")

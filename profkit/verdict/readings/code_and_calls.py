@@ -122,6 +122,15 @@ def _uncalled_same(case: Case) -> bool | None:
     return next((same for same, key in zip(table.same_source, table.keys, strict=True) if key == outer), None)
 
 
+def _most_added(case: Case) -> str:
+    """Return the function with most of the added time, if functions added most of the lost time; else nothing."""
+    moved = case.signals.movement
+    most = value("part.most")
+    if moved.top_part < most or moved.top_gain < most * moved.top_part * case.account.program_s:
+        return ""
+    return case.signals.table.shown(moved.top_row)
+
+
 def _top_known(case: Case) -> bool | None:
     row = case.signals.movement.top_row
     return None if row < 0 else case.signals.table.same_source[row] is not None
@@ -261,11 +270,7 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     "work.function": Reading(
         "text",
         "the function with most of the added time",
-        lambda c: (
-            c.signals.table.shown(c.signals.movement.top_row)
-            if c.signals.movement.top_part >= value("part.most")
-            else ""
-        ),
+        _most_added,
     ),
     "uncalled.part": Reading(
         "share",

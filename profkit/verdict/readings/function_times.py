@@ -94,6 +94,12 @@ FUNCTION_TIMES: Mapping[str, Reading] = {
             more("lumps.median", "lumps.ticks"),
         ),
     ),
+    "lumps.long": Reading(
+        "bool",
+        "the lost slices are longer than a scheduler gives to others",
+        lambda c: c.signals.lumps.median_s > value("lumps.period"),
+        (more("lumps.median", "lumps.period"),),
+    ),
     "lumps.count": Reading("count", "time slices that short functions lost", lambda c: c.signals.lumps.count),
     "lumps.alike": Reading(
         "share", "part of the lost slices near their median length", lambda c: c.signals.lumps.alike

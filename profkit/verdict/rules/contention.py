@@ -196,6 +196,7 @@ _PLAIN = (
     less("pair.residue", "programs.residue"),
     no("starved.one-function"),
     no("lumps.periodic"),
+    no("lumps.long"),
 )
 
 MORE_STARTED = Rule(
