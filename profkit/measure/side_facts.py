@@ -36,7 +36,8 @@ class SideFacts:
     """One side's counters, medians over its runs; ``None`` where some run lacks them.
 
     `main_run_s`, `main_wait_s` and `main_off_s` (on a CPU, queued, neither) sum the main threads of the main
-    process or of all `mains` ranks; `rest_*` sum all other threads and processes. Fractions are wait / (run +
+    process or of all `mains` ranks; `rest_*` sum all other threads and processes, `workers_run_s` processes alone.
+    Fractions are wait / (run +
     wait); `worst_wait_fraction` is the greatest of a working main thread. `delivery_s` is the main threads'
     waiting in functions that hand over batches and results.
 
@@ -61,6 +62,7 @@ class SideFacts:
     worst_wait_fraction: float | None = None
     rest_run_s: float | None = None
     rest_wait_s: float | None = None
+    workers_run_s: float | None = None
     delivery_s: float | None = None
     demand_cores: float | None = None
     own_cores: float | None = None
@@ -242,6 +244,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "worst_wait_fraction": max(worst) if worst else None,
         "rest_run_s": _rest(run_s, main_run),
         "rest_wait_s": _rest(wait_s, main_wait),
+        "workers_run_s": _rest(run_s, known_sum(map(ran_s, mains))),
         "delivery_s": known_sum([delivery_seconds(p) for p in mains]),
         "demand_cores": demand,
         "own_cores": own,

@@ -25,7 +25,7 @@ from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
-from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held
+from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held, helpers_busy
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
@@ -167,6 +167,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "pair.counters": Reading(
         "bool", "the kernel's counters are known", lambda o: o.now.wait_fraction is not None or None
     ),
+    "account.queued": Reading(
+        "share",
+        "part of the wall: queueing for a CPU, also of threads and processes that the main thread waits for",
+        lambda o: o.account.bucket("queue").share,
+    ),
     "account.loading": Reading(
         "share",
         "part of the wall: waiting for loaders that do not run",
@@ -249,7 +254,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "cpus.free": Reading("cores", "CPUs that neither the program nor others used", _free),
     "helpers.busy": Reading(
         "share",
-        "CPU time of all other threads and processes over the wall",
-        lambda o: (o.now.rest_run_s or 0.0) / (o.now.wall_s or math.inf),
+        "CPU time of the other threads and processes that it may wait for, over the wall",
+        lambda o: helpers_busy(o.account, o.now) or 0.0,
     ),
 }

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from profkit.measure.side_facts import SideFacts
 from profkit.model import PROJECT
+from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import CAPTURE, Account, Part
 from profkit.verdict.readings.cpu_queueing import more_threads
 from profkit.verdict.readings.known_values import growth
@@ -148,6 +150,16 @@ def blocked_on(account: Account) -> str | None:
             if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
                 return most.what
     return None
+
+
+def helpers_busy(account: Account, side: SideFacts) -> float | None:
+    """Return the CPU time over the wall of what may keep the main thread waiting.
+
+    Threads of its own process end no wait for a socket, a file or the clock: those of BLAS spin meanwhile.
+    """
+    what = blocked_on(account)
+    run_s = side.rest_run_s if what is None or what in FOR_EACH_OTHER else side.workers_run_s
+    return run_s / side.wall_s if run_s is not None and side.wall_s else None
 
 
 LOST_TIME: Mapping[str, Reading] = {

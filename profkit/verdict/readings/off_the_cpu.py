@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from profkit.verdict.readings.lost_time import helpers_busy
 from profkit.verdict.rule import Reading
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ OFF_THE_CPU: Mapping[str, Reading] = {
     ),
     "helpers.busy": Reading(
         "share",
-        "CPU time of all other threads and processes over the wall",
-        lambda c: c.now.rest_run_s / c.now.wall_s if c.now.rest_run_s is not None and c.now.wall_s else None,
+        "CPU time of the other threads and processes that it may wait for, over the wall",
+        lambda c: helpers_busy(c.account, c.now),
     ),
 }

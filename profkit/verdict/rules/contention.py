@@ -294,7 +294,8 @@ QUEUED_ALONE = Rule(
     kind="contention.kind",
     requires=("pair.counters",),
     unless=("throttling",),
-    conditions=(more("wall", "alone.wall"),),
+    # A thread that waits most of the time may queue for much of its active time, and lose little.
+    conditions=(more("wall", "alone.wall"), more("account.queued", "queue.least")),
     alternatives=(
         # Threads that hand over data queue on an idle machine too, so someone must have taken the CPUs.
         (
