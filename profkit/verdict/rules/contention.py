@@ -286,6 +286,9 @@ THROTTLED_ALONE = Rule(
     numbers=("throttled",),
 )
 
+#: A thread that waits most of the time may queue for much of its active time, and lose little.
+_QUEUED = more("account.queued", "queue.least")
+
 QUEUED_ALONE = Rule(
     id="run-queue-wait",
     cause="contention",
@@ -294,14 +297,13 @@ QUEUED_ALONE = Rule(
     kind="contention.kind",
     requires=("pair.counters",),
     unless=("throttling",),
-    # A thread that waits most of the time may queue for much of its active time, and lose little.
-    conditions=(more("wall", "alone.wall"), more("account.queued", "queue.least")),
+    conditions=(more("wall", "alone.wall"),),
     alternatives=(
         # Threads that hand over data queue on an idle machine too, so someone must have taken the CPUs.
         (
-            (yes("contention.known"), more("own.wait", "wait.some")),
+            (yes("contention.known"), more("own.wait", "wait.some"), _QUEUED),
             (yes("contention.known"), more("hidden.wait", "wait.much")),
-            (yes("contention.unknown"), more("own.wait", "wait.much")),
+            (yes("contention.unknown"), more("own.wait", "wait.much"), _QUEUED),
             (yes("contention.unknown"), more("hidden.wait", "wait.much")),
         ),
     ),
