@@ -1,4 +1,4 @@
-"""Settings of an interpreter or a library, for debugging mostly, that make the same code slower."""
+"""Settings of an interpreter or a library, and tools that watch a program, which make the same code slower."""
 
 from __future__ import annotations
 
@@ -23,10 +23,17 @@ _SLOWING: Mapping[str, str] = {
 }
 #: Options ``-X`` of Python that do the same.
 _OPTION = re.compile(r"(dev|tracemalloc(?:=\d+)?)")
+#: Modules and commands that run a program and follow each of its lines, calls or allocations.
+_TOOLS = frozenset(
+    (
+        *("coverage", "trace", "pdb", "debugpy", "cProfile", "profile", "viztracer", "hunter"),
+        *("memray", "scalene", "kernprof", "line_profiler", "memory_profiler", "mprof"),
+    )
+)
 
 
 def slowing(a: SideFacts, b: SideFacts) -> tuple[tuple[str, str, str], ...]:
-    """Return what slows the candidate and not the baseline: a variable or ``-X``, before and after."""
+    """Return what slows the candidate and not the baseline: a variable, ``-X`` or ``-m``, before and after."""
     found = [
         (name, a.environment.get(name, ""), b.environment[name])
         for name, values in _SLOWING.items()
@@ -35,13 +42,27 @@ def slowing(a: SideFacts, b: SideFacts) -> tuple[tuple[str, str, str], ...]:
     ]
     options = dict.fromkeys(option for _, option in _options(b.command))
     before = {option for _, option in _options(a.command)}
-    return (*found, *(("-X", "", option) for option in options if option not in before))
+    found += [("-X", "", option) for option in options if option not in before]
+    tool = _tool(b.command)[1]
+    return (*found, *([("-m", "", tool)] if tool and tool != _tool(a.command)[1] else ()))
 
 
 def without_options(command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without such options ``-X``."""
-    left_out = {at for place, _ in _options(command) for at in place}
+    """Return a command without such options ``-X``, and without such a tool where it is a module."""
+    left_out = {at for place, _ in _options(command) for at in place} | set(_tool(command)[0])
     return tuple(word for at, word in enumerate(command) if at not in left_out)
+
+
+def _tool(command: Sequence[str]) -> tuple[range, str]:
+    """Return such a tool: the places of its words up to the program's file, empty where not known, and its name."""
+    program = next((at for at, word in enumerate(command) if word.endswith(".py")), len(command))
+    for at, word in enumerate(command[:program]):
+        if word == "-m":
+            name = "".join(command[at + 1 : at + 2])
+            places = range(at, program) if program < len(command) else range(0)
+            return (places, name) if name in _TOOLS else (range(0), "")
+    name = command[0].rpartition("/")[2] if command else ""
+    return range(0), name if name in _TOOLS else ""
 
 
 def _options(command: Sequence[str]) -> list[tuple[tuple[int, ...], str]]:

@@ -313,6 +313,20 @@ class TestCallsUnknown:
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
 
+    def test_what_a_changed_function_passes_on_is_its_code(self) -> None:
+        """``step``, below which all the work is, gives ``sharpen`` another object: a list instead of a set."""
+        slow = {"sharpen": 4.0}
+        a, b = timed(loop()), timed(estimated(loop(times=slow, changed={"step": "other"}), None))
+        found = judged(a, b)
+        assert (found.cause, found.rule, found.subject) == ("code-change", "changed-above", "step")
+        assert "calls sharpen, directly or not" in verdict_block(found).summary
+        assert judged(a, timed(estimated(loop(times=slow), None))).cause == "workload-change"
+        # A function beside it passes nothing on, and a slower machine is none of its doing.
+        beside = timed(estimated(loop(times=slow, changed={"backward": "other"}), None))
+        assert judged(a, beside).cause == "inconclusive"
+        machine = timed(estimated(loop(slower=2.0, changed={"step": "other"}), None), 2.0)
+        assert judged(a, machine).cause != "code-change"
+
     @pytest.mark.parametrize(
         ("source", "cause", "rule"),
         [

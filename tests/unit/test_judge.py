@@ -312,7 +312,9 @@ def test_files_that_are_written_to_the_disk_each_time() -> None:
         ({"NUMBA_DISABLE_JIT": "1"}, ("python", "a.py"), "NUMBA_DISABLE_JIT"),
         ({}, ("python", "-X", "dev", "-u", "a.py"), "-X dev"),
         ({}, ("python", "-Xtracemalloc=5", "a.py"), "-X tracemalloc=5"),
+        ({}, ("python", "-m", "coverage", "run", "--branch", "a.py"), "coverage"),
         ({"NUMBA_DISABLE_JIT": "0", "PYTHONMALLOC": "pymalloc"}, ("python", "a.py"), ""),
+        ({}, ("python", "-m", "http.server", "a.py"), ""),
         ({}, ("python", "a.py", "-X", "dev"), ""),
     ],
 )

@@ -86,7 +86,8 @@ def _against(p: _Parts, of: str) -> str:
     return f", against {units.share(before)} in the baseline" if before < (p.number(of) or 0.0) else ""
 
 
-def _code(p: _Parts) -> str:
+def _changed(p: _Parts) -> str:
+    """Return which function changed, where, and between which revisions."""
     n = p.numbers
     name = display_name(p.subject) if p.subject else "A function"
     if n.get("code.place"):
@@ -97,7 +98,19 @@ def _code(p: _Parts) -> str:
         what += f" between {before} and {after}"
     elif before and before == after:
         what += f" on top of revision {before}"
-    return f"{what}; changed functions and callees make up {p.share('account.code')} of the lost time."
+    return what
+
+
+def _code(p: _Parts) -> str:
+    return f"{_changed(p)}; changed functions and callees make up {p.share('account.code')} of the lost time."
+
+
+def _above(p: _Parts) -> str:
+    below = display_name(str(p.numbers.get("function.subject") or ""))
+    return (
+        f"{_changed(p)}. It calls {below}, directly or not, which makes up {p.share('function.part')} of the added "
+        "time, and whose own source did not change."
+    )
 
 
 def _work(p: _Parts) -> str:
@@ -494,10 +507,11 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"mostly in {display_name(p.subject)}."
     ),
     "changed-source": _code,
+    "changed-above": _above,
     "calls-per-call": _calls_per_call,
     "one-function": lambda p: (
         f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the "
-        "added time of all functions."
+        "added time of all functions. Its source is not known: a setting or more data would look the same."
     ),
     "one-library-function": lambda p: (
         f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the added "

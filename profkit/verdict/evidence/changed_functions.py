@@ -7,7 +7,7 @@ from functools import partial
 
 from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings import Case
-from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row
+from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row, work_origin
 from profkit.verdict.readings.function_times import waited_row
 from profkit.verdict.readings.library_code import jit_compiling, new_code
 from profkit.verdict.readings.lost_time import most_calls
@@ -90,7 +90,8 @@ def _started(case: Case) -> Found:
 def _origin(case: Case, *, from_code: bool) -> Found:
     """Return where most changed calls come from: calls of a function per call of its caller."""
     table = case.signals.table
-    for origin in [one for one in case.signals.origins.found if one.from_code == from_code][:1]:
+    of_code = [one for one in case.signals.origins.found if one.from_code]
+    for origin in of_code[:1] if from_code else filter(None, [work_origin(case)]):
         yield Evidence(
             "origin",
             "count",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from profkit.compare.origins import Origin
 from profkit.compare.signals import Signals
 from profkit.identity.readable_names import only_computes
 from profkit.model import BUILTIN, PROJECT
@@ -73,6 +74,28 @@ def _ranges_part(case: Case) -> float | None:
     return None if found is None or lost <= 0 else min(1.0, max(0.0, found.added_s / lost))
 
 
+def changed_above(signals: Signals) -> int:
+    """Return the nearest changed function above the one with most of the added time, −1 without one.
+
+    Everything may be below it, so the loss need not be its own; what it passes on may be another object.
+    """
+    table, calls, moved = signals.table, signals.calls, signals.movement
+    if moved.top_row < 0 or moved.top_part < value("part.most") or calls is None or signals.python_differs:
+        return -1
+    changed = table.differs & table.in_roots(PROJECT)
+    called = (calls.candidate.ncalls > 0) | (calls.candidate.cumtime > 0)
+    seen = np.zeros(len(table), np.bool_)
+    level = np.array([moved.top_row], np.intp)
+    while len(level) and changed.any():
+        seen[level] = True
+        callers = calls.caller[np.isin(calls.callee, level) & called].astype(np.intp)
+        found = callers[changed[callers]]
+        if len(found):
+            return int(found[0])
+        level = np.unique(callers[~seen[callers]])
+    return -1
+
+
 def code_row(case: Case) -> int:
     """Return the row of the function whose code changed, −1 without one."""
     s = case.signals
@@ -80,6 +103,8 @@ def code_row(case: Case) -> int:
         return s.movement.changed_row
     if s.movement.below_row >= 0:
         return s.movement.below_row
+    if (above := changed_above(s)) >= 0:
+        return above
     for origin in s.origins.found:
         if origin.from_code:
             return origin.row
@@ -173,6 +198,13 @@ def _top_gain(case: Case) -> float | None:
     return s.movement.top_gain / whole if s.movement.top_row >= 0 and whole > 0 else None
 
 
+def work_origin(case: Case) -> Origin | None:
+    """Return where most changed calls come from, of those that change the total in its direction."""
+    less = case.account.program_s < 0
+    found = case.signals.origins.found
+    return next((one for one in found if not one.from_code and (one.seconds < 0) is less), None)
+
+
 CODE_AND_CALLS: Mapping[str, Reading] = {
     "calls.factor": Reading("factor", "calls of the same functions, weighted by time", _calls),
     "calls.same": Reading(
@@ -240,6 +272,11 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
         "the source of a function that matters is known to differ",
         lambda c: c.signals.movement.changed_row >= 0 or c.signals.movement.below_row >= 0,
     ),
+    "code.above": Reading(
+        "bool",
+        "a function whose source changed calls, directly or not, the one with most of the added time",
+        lambda c: changed_above(c.signals) >= 0,
+    ),
     "code.loop": Reading(
         "bool",
         "one function calls others more often each time it runs, and its source is not known",
@@ -263,9 +300,7 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     "work.subject": Reading(
         "text",
         "the function from which the changed calls come",
-        lambda c: c.signals.table.shown(
-            next((origin.row for origin in c.signals.origins.found if not origin.from_code), -1)
-        ),
+        lambda c: c.signals.table.shown(-1 if (origin := work_origin(c)) is None else origin.row),
     ),
     "work.function": Reading(
         "text",

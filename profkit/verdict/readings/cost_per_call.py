@@ -157,7 +157,11 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "text",
         "the first of these settings",
         lambda c: next(
-            (f"-X {after}" if name == "-X" else name for name, _, after in slowing(c.before, c.now)), None
+            (
+                {"-X": f"-X {after}", "-m": after}.get(name, name)
+                for name, _, after in slowing(c.before, c.now)
+            ),
+            None,
         ),
     ),
     "machine.one": Reading(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
+from profkit.verdict.readings.code_and_calls import changed_above
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading, more
 from profkit.verdict.thresholds import value
@@ -79,6 +80,7 @@ GIVEN_INPUTS: Mapping[str, Reading] = {
         lambda c: (
             c.signals.movement.changed_row < 0
             and c.signals.movement.below_row < 0
+            and changed_above(c.signals) < 0
             and bool(rows_where(c.signals.table.same_source, bool).any())
         ),
     ),

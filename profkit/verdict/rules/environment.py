@@ -8,8 +8,9 @@ SLOWING_SETTINGS = Rule(
     id="slowing-settings",
     cause="environment",
     about=(
-        "a variable or an option of the interpreter, for debugging mostly, is known to make programs slower; only "
-        "the candidate has it, and most of the lost time is CPU time, or waiting for the interpreter's lock"
+        "a variable or an option of the interpreter, for debugging mostly, or a tool that runs the program is known "
+        "to make programs slower; only the candidate has it, and most of the lost time is CPU time, or waiting for "
+        "the interpreter's lock"
     ),
     bucket="speed",
     part="account.slowed",

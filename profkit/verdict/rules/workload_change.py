@@ -186,14 +186,44 @@ LARGER_INPUT = Rule(
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
-#: The program takes longer on an equally fast machine with the same source.
-_MORE_OF_THE_SAME = (
+#: The program takes longer on an equally fast machine.
+_AS_FAST = (
     yes("machine.same"),
-    yes("sources.same"),
     no("contention.known"),
-    less("pair.residue", "programs.threads"),
     more("time.over-drift", "time.drift-or-own"),
     more("cpu.part", "part.most"),
+)
+#: So does the same source.
+_MORE_OF_THE_SAME = (*_AS_FAST, yes("sources.same"), less("pair.residue", "programs.threads"))
+
+CHANGED_ABOVE = Rule(
+    id="changed-above",
+    cause="code-change",
+    about=(
+        "on one machine whose CPU was as fast as before, most of the added time is in one function, and the source "
+        "of a function above it changed, which may pass it other objects"
+    ),
+    bucket="speed",
+    part="account.calls-and-cost",
+    requires=("pair.counters",),
+    unless=(
+        *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
+        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads"),
+    ),
+    conditions=(
+        yes("code.above"),
+        *_AS_FAST,
+        more("account.calls-and-cost", "speed.part"),
+        less("pair.residue", "programs.residue"),
+    ),
+    alternatives=(NO_QUEUE,),
+    confidence=0.8,
+    # An option may select more to do as well.
+    doubts=(((yes("command.differs"),), 0.6),),
+    evidence=("code-source", "top-function", "fixed-work", "main-wait", "others", "wall"),
+    advice=("git-log",),
+    subject="code.subject",
+    numbers=("function.subject", "function.part", "code.place", "revision-before", "revision"),
 )
 
 #: CPUs of a virtual machine may share what fixed work on one of them does not need.
