@@ -223,7 +223,7 @@ CHANGED_ABOVE = Rule(
     evidence=("code-source", "top-function", "fixed-work", "main-wait", "others", "wall"),
     advice=("git-log",),
     subject="code.subject",
-    numbers=("function.subject", "function.part", "code.place", "revision-before", "revision"),
+    numbers=("function.subject", "function.part", "code.new", "code.place", "revision-before", "revision"),
 )
 
 #: CPUs of a virtual machine may share what fixed work on one of them does not need.
