@@ -20,8 +20,6 @@ _PROCESSES = re.compile(
     r"|(?:^|/)subprocess\.py$"
 )
 _IMPORTS = re.compile(r"<frozen (?:importlib\.|zipimport)|(?:^|/)importlib/")
-#: Functions that a forked process begins with.
-_AT_FORK = re.compile(r"(?:after|at)_fork")
 #: Calls that start processes and threads.
 _PROCESS_STARTS = re.compile(
     r"<built-in method (?:posix\.(?:fork|forkpty|posix_spawnp?)|_posixsubprocess\.fork_exec)>"
@@ -81,18 +79,20 @@ def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
         found = {path for path in set(paths) if files.search(path)}
         return np.array([path in found for path in paths], np.bool_)
 
-    forked = table.in_roots(STDLIB) & rows_where(table.name, lambda name: _AT_FORK.search(name) is not None)
-    return inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>"), inside(
-        _PROCESSES
-    ) | forked
+    imports = inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>")
+    # A forked process begins with these.
+    forked = table.in_roots(STDLIB) & rows_where(
+        table.name, lambda name: "after_fork" in name or "at_fork" in name
+    )
+    return imports, inside(_PROCESSES) | forked
 
 
 def starts_processes(table: DiffTable) -> Bools:
     """Return the functions that only start processes, shape (n,)."""
-    native = table.native & rows_where(table.name, lambda name: _PROCESS_STARTS.match(name) is not None)
-    inside = rows_where(table.file, lambda file: _STARTERS.search(file) is not None)
-    named = rows_where(table.name, lambda name: name.rpartition(".")[2] in _STARTING)
-    return native | (inside & named)
+    found = rows_where(table.name, lambda name: _PROCESS_STARTS.match(name) is not None)
+    inside = np.flatnonzero(rows_where(table.file, lambda file: _STARTERS.search(file) is not None)).tolist()
+    found[[row for row in inside if table.name[row].rpartition(".")[2] in _STARTING]] = True
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,46 +17,9 @@ def is_anonymous(name: str) -> bool:
 
 
 #: Native modules of the standard library that compute in the calling thread, and wait for nothing.
-_COMPUTE = frozenset(
-    (
-        *(
-            "_bisect",
-            "_bz2",
-            "_collections",
-            "_csv",
-            "_datetime",
-            "_decimal",
-            "_elementtree",
-            "_hashlib",
-            "_heapq",
-        ),
-        *(
-            "_json",
-            "_lzma",
-            "_pickle",
-            "_random",
-            "_sre",
-            "_struct",
-            "array",
-            "binascii",
-            "bz2",
-            "cmath",
-            "collections",
-        ),
-        *(
-            "datetime",
-            "decimal",
-            "functools",
-            "itertools",
-            "lzma",
-            "marshal",
-            "math",
-            "pyexpat",
-            "re",
-            "unicodedata",
-        ),
-        *("_blake2", "_md5", "_sha1", "_sha2", "_sha256", "_sha3", "_sha512", "zlib"),
-    )
+_COMPUTE = re.compile(
+    r"_?(?:bisect|blake2|bz2|collections|csv|datetime|decimal|elementtree|hashlib|heapq|json|lzma|md5|pickle|random)"
+    r"|_sha\d+|_sre|_struct|array|binascii|c?math|functools|itertools|marshal|pyexpat|re|unicodedata|zlib"
 )
 #: Built-in functions that do not compute alone.
 _NOT_ALONE = frozenset(("__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"))
@@ -67,7 +30,7 @@ def only_computes(name: str) -> bool:
     first, _, rest = readable_name(name).partition(".")
     if first == "builtins":
         return rest not in _NOT_ALONE
-    return bool(rest) and (first in _COMPUTE or hasattr(builtins, first))
+    return bool(rest) and (_COMPUTE.fullmatch(first) is not None or hasattr(builtins, first))
 
 
 def readable_name(name: str) -> str:

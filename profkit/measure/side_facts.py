@@ -37,9 +37,8 @@ class SideFacts:
 
     `main_run_s`, `main_wait_s` and `main_off_s` (on a CPU, queued, neither) sum the main threads of the main
     process or of all `mains` ranks; `rest_*` sum all other threads and processes, `workers_run_s` processes alone.
-    Fractions are wait / (run +
-    wait); `worst_wait_fraction` is the greatest of a working main thread. `delivery_s` is the main threads'
-    waiting in functions that hand over batches and results.
+    Fractions are wait / (run + wait); `worst_wait_fraction` is the greatest of a working main thread. `delivery_s`
+    is the main threads' waiting in functions that hand over batches and results.
 
     `demand_cores` is (run + wait) of the process tree per second of wall; `own_cores`, `others_cores` and
     `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods;

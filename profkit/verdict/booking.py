@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,19 +24,22 @@ from profkit.compare.origins import Origins
 from profkit.compare.process_calls import starts_processes
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import rows_where
-from profkit.identity.readable_names import readable_name
 from profkit.measure.composition import Composition, Repeats
 from profkit.measure.waits_by_name import reads_files, syncs_files
 from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
-from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Part, Waited
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Waited
+from profkit.verdict.bucket_parts import (
+    PARTS,
+    for_lock,
+    holders,
+    largest,
+    queued_ranges,
+    waited_kinds,
+    with_what,
+)
 from profkit.verdict.thresholds import value
 
-if TYPE_CHECKING:
-    from profkit.measure.range_stats import RangeChange
-
-#: Most functions kept for each bucket.
-PARTS = 8
 #: Resamples of the repeats for an interval (Efron and Tibshirani 1993), and the seed of the draw.
 RESAMPLES = 200
 SEED = 11
@@ -87,17 +88,17 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     for name in names:
         seconds, rows = booked[name]
         share = seconds / added if added else math.nan
-        parts = _largest(table.name, rows, seconds)
+        parts = largest(table.name, rows, seconds)
         if name == "queue":
-            parts += tuple(_queued_ranges(signals.ranges)[:PARTS])
+            parts += tuple(queued_ranges(signals.ranges)[:PARTS])
         waited: tuple[Waited, ...] = ()
         if name == "blocked":
-            waited = _waited(table.name, whole_a.off_by, whole_b.off_by)
-            parts = _with_what(parts, whole_a.off_by, whole_b.off_by)
+            waited = waited_kinds(table.name, whole_a.off_by, whole_b.off_by)
+            parts = with_what(parts, whole_a.off_by, whole_b.off_by)
         if name == "gil":
             others = None if whole_b.held is None else whole_b.held - _held_by_code(whole_a, whole_b, origins)
-            parts += _holders(table.name, whole_a.held, others)
-            waited = _waited(table.name, _for_lock(whole_a.gil), _for_lock(whole_b.gil))
+            parts += holders(table.name, whole_a.held, others)
+            waited = waited_kinds(table.name, for_lock(whole_a.gil), for_lock(whole_b.gil))
         (low, high), error = intervals[name], errors.get(name, 0.0)
         buckets.append(Bucket(name, seconds, low - error, high + error, share, parts, waited))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
@@ -114,22 +115,12 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     started = _seconds_of(whole_b, starts) - _seconds_of(whole_a, starts)
     if with_each is not None:
         started += float((with_each - (whole_b.imports - whole_a.imports))[~starts].sum())
-    waited = _waited(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
+    waited = waited_kinds(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(
         *(wall_a, wall_b, tuple(buckets), merged, basis, helpers, unknown),
         *(imports, own_imports, read, started, waited, collected),
     )
-
-
-def _queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
-    """Return NVTX ranges whose thread queued longer than in the baseline, greatest growth first."""
-    grown = []
-    for change in changes:
-        before, after = (0.0 if row is None else row.wait_s for row in (change.baseline, change.candidate))
-        if before is not None and after is not None and after > before:
-            grown.append(Part(-1, change.key.name, after - before, "range"))
-    return sorted(grown, key=lambda part: -part.seconds)
 
 
 def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
@@ -153,9 +144,9 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
             name,
             seconds,
             share=seconds / wall if wall > 0 else math.nan,
-            parts=_with_what(_largest(names, rows, seconds), None, c.off_by if name == "blocked" else None)
-            + (_holders(names, None, c.held) if name == "gil" else ()),
-            waited=_waited(names, None, {"blocked": c.off_by, "gil": _for_lock(c.gil)}.get(name)),
+            parts=with_what(largest(names, rows, seconds), None, c.off_by if name == "blocked" else None)
+            + (holders(names, None, c.held) if name == "gil" else ()),
+            waited=waited_kinds(names, None, {"blocked": c.off_by, "gil": for_lock(c.gil)}.get(name)),
         )
         for name, (seconds, rows) in booked.items()
     )
@@ -168,7 +159,7 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         merged,
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
-        helpers_waited=_waited(names, None, c.helpers_off_by),
+        helpers_waited=waited_kinds(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),
     )
 
@@ -383,64 +374,3 @@ def _heavy(baseline: Sequence[Composition], candidate: Sequence[Composition]) ->
     if not len(held) or held[-1] <= 0:
         return order[:0]
     return order[: int(np.searchsorted(held, 0.999 * held[-1])) + 1]
-
-
-def _waited(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
-    """Return what both sides waited for, by kind; `a` is ``None`` for one run alone."""
-    if b is None or not b.size:
-        return ()
-    before = np.zeros(b.shape) if a is None else a
-    change = b - before
-    found = [
-        Waited(what, float(before[i].sum()), float(b[i].sum()), row, readable_name(names[row]))
-        for i, what in enumerate(WAITS[: len(b)])
-        if b[i].any() or before[i].any()
-        for row in (int(np.argmax(np.abs(change[i]))),)
-    ]
-    return tuple(sorted(found, key=lambda one: -abs(one.candidate_s - one.baseline_s)))
-
-
-def _with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """Return the same parts, each with its main wait."""
-    if b is None or not b.size:
-        return tuple(parts)
-    change = b if a is None else b - a
-    found = []
-    for part in parts:
-        by_kind = change[:, part.row] * math.copysign(1.0, part.seconds)
-        most = int(np.argmax(by_kind))
-        found.append(
-            replace(part, what=WAITS[most])
-            if by_kind[most] >= value("part.most") * abs(part.seconds)
-            else part
-        )
-    return tuple(found)
-
-
-def _for_lock(gil: Floats | None) -> Floats | None:
-    """Return waiting for the interpreter's lock in the form of `_waited`, where it is the first kind."""
-    return None if gil is None else gil[np.newaxis]
-
-
-#: Fewest seconds for which a function held the lock: the kernel's clocks count ns.
-_RESOLUTION_S = 1e-9
-
-
-def _holders(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Part, ...]:
-    """Return functions that held the interpreter's lock while others waited longer for it."""
-    if b is None:
-        return ()
-    return _largest(names, b if a is None else b - a, 1.0, "holder", _RESOLUTION_S)
-
-
-def _largest(
-    names: Sequence[str], rows: Floats | None, seconds: float, kind: str = "function", least: float = 0.0
-) -> tuple[Part, ...]:
-    """Return the functions that moved a bucket in its direction, by more than `least`, greatest first."""
-    if rows is None or not len(rows) or not seconds:
-        return ()
-    pushed = rows * math.copysign(1.0, seconds)
-    order = np.argsort(-pushed, kind="stable")[:PARTS]
-    return tuple(
-        Part(i, readable_name(names[i]), float(rows[i]), kind) for i in order.tolist() if pushed[i] > least
-    )

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
-from profkit.report.wording.evidence import number_of, value_text
+from profkit.report.wording.evidence import value_text
 from profkit.report.wording.functions import display_name
+from profkit.report.wording.undecided_sentences import calls_unknown, ended, stood_still, undecided
+from profkit.report.wording.verdict_numbers import VerdictNumbers, by_instructions
+from profkit.report.wording.work_sentences import (
+    above,
+    added_calls,
+    calls_per_call,
+    code,
+    fewer_threads,
+    fewer_workers,
+    more_threads,
+    more_work,
+    other_function,
+    work,
+)
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Finding, Value, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a summary is made from; `alone`: it is of one run."""
-
-    kind: str | None
-    subject: str
-    numbers: Mapping[str, Value]
-    alone: bool
-
-    def number(self, name: str) -> float | None:
-        return number_of(self.numbers.get(name))
-
-    def share(self, name: str) -> str:
-        return units.share(self.number(name))
-
-    def factor(self, name: str) -> str:
-        return units.factor(self.number(name))
-
-    def count(self, name: str) -> str:
-        return units.count(self.number(name))
+from profkit.verdict.types import Finding, Verdict
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
     """Return what a verdict or finding says, in a sentence or two."""
-    parts = _Parts(found.kind, found.subject, found.numbers, alone)
+    parts = VerdictNumbers(found.kind, found.subject, found.numbers, alone)
     summary = SUMMARIES[found.rule]
     said = summary if isinstance(summary, str) else summary(parts)
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
@@ -47,13 +37,7 @@ def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
     return said
 
 
-def by_instructions(numbers: Mapping[str, Value]) -> bool:
-    """Whether variables chose other instructions, and the machine itself was as fast."""
-    part = number_of(numbers.get("machine.part"))
-    return bool(numbers.get("instructions.differ")) and (part is None or part < value("part.most"))
-
-
-def _by_whom(p: _Parts) -> str:
+def _by_whom(p: VerdictNumbers) -> str:
     if p.kind == "self-oversubscription":
         others = p.numbers.get("contention.others") or p.numbers.get("contention.beside")
         return f"by its own threads and processes{', and by other programs too' if others else ''}"
@@ -64,7 +48,7 @@ def _by_whom(p: _Parts) -> str:
     return "by something that the counters do not show"
 
 
-def _queue(p: _Parts) -> str:
+def _queue(p: VerdictNumbers) -> str:
     who = p.numbers.get("contention.who")
     side = "run" if p.alone else "candidate"
     name, of = {
@@ -80,181 +64,32 @@ def _queue(p: _Parts) -> str:
     )
 
 
-def _against(p: _Parts, of: str) -> str:
+def _against(p: VerdictNumbers, of: str) -> str:
     before = p.number(f"{of}-before") or 0.0
     # A baseline with fewer workers may queue for as large a part of a shorter time: evidence has the seconds.
     return f", against {units.share(before)} in the baseline" if before < (p.number(of) or 0.0) else ""
 
 
-def _changed(p: _Parts) -> str:
-    """Return which function changed, where, and between which revisions."""
-    n = p.numbers
-    name = display_name(p.subject) if p.subject else "A function"
-    if n.get("code.place"):
-        name += f" ({clean(str(n['code.place']))})"
-    what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
-    before, after = (clean(str(n.get(f"revision{side}") or "")) for side in ("-before", ""))
-    if before and after and before != after:
-        what += f" between {before} and {after}"
-    elif before and before == after:
-        what += f" on top of revision {before}"
-    return what
-
-
-def _code(p: _Parts) -> str:
-    return f"{_changed(p)}; changed functions and callees make up {p.share('account.code')} of the lost time."
-
-
-def _above(p: _Parts) -> str:
-    below = display_name(str(p.numbers.get("function.subject") or ""))
-    return (
-        f"{_changed(p)}. It calls {below}, directly or not, which makes up {p.share('function.part')} of the added "
-        "time, and whose own source did not change."
-    )
-
-
-def _work(p: _Parts) -> str:
-    often = "more often" if (p.number("calls.factor") or 1) > 1 else "less often"
-    origin = f" The changed calls start in {display_name(p.subject)}." if p.subject else ""
-    return (
-        f"The candidate does {p.factor('calls.factor')} the work: the functions where the time is spent are called "
-        f"{often}.{origin}"
-    )
-
-
-def _added_calls(p: _Parts, most: object) -> str:
-    mostly = f", mostly of {display_name(str(most))}" if most else ""
-    return (
-        "Calls that the baseline did not make, or made less often, make up "
-        f"{p.share('account.work')} of the lost time{mostly}."
-    )
-
-
-def _calls_per_call(p: _Parts) -> str:
-    name = display_name(p.subject)
-    part = f"That makes up {p.share('account.code')} of the lost time"
-    if p.numbers.get("code.other-callee"):
-        return (
-            f"{name} calls other functions each time it runs; no other caller changed. {part}. Its source is not in "
-            "the files."
-        )
-    return (
-        f"{name} calls the same functions more often each time it runs; no other caller changed. {part}. Its source "
-        "is not in the files: a setting, such as a batch size, or more data would look the same."
-    )
-
-
-def _no_capture(p: _Parts) -> str:
+def _no_capture(p: VerdictNumbers) -> str:
     """Say that a factor is not that of the walls, which are printed above."""
     walls = p.number("time.walls")
     apart = walls is not None and units.factor(walls) != p.factor("time.slowdown")
     return " without capture overhead" if apart else ""
 
 
-def _within(p: _Parts) -> str:
+def _within(p: VerdictNumbers) -> str:
     total = f"the total ({p.factor('time.slowdown')}{_no_capture(p)}) is within the drift of clean repeats"
     if not p.numbers.get("pair.counters"):
         return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
     return f"No reordering beyond noise, {total}, and the {_main_queued(p)}."
 
 
-def _main_queued(p: _Parts) -> str:
+def _main_queued(p: VerdictNumbers) -> str:
     before = p.share("main.wait-before")
     return f"main thread queued for a CPU for {p.share('main.wait')} of its active time, against {before}"
 
 
-def _undecided(p: _Parts) -> str:
-    n = p.numbers
-    if n.get("waited.function"):
-        return (
-            f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
-            f"{display_name(str(n['waited.function']))}. A plain profile holds one thread: it does not show "
-            "what the program's other threads and processes did meanwhile."
-        )
-    if n.get("uncalled.function"):
-        return (
-            f"{display_name(str(n['uncalled.function']))} makes up {p.share('uncalled.part')} of the lost "
-            "time, with what it calls. The baseline defines it but never calls it: an option, the data or an "
-            "edit selects it."
-        )
-    if n.get("account.work"):
-        return (
-            f"{_added_calls(p, n.get('work.most'))} An option, the data or an edit makes them, or another "
-            "thread made them before."
-        )
-    if n.get("lumps.periodic"):
-        return (
-            f"{_stood_still(p)}, all alike: stop signals, a CPU quota with a short period, or neighbours that take "
-            "equal time slices."
-        )
-    if n.get("function.subject"):
-        return (
-            f"{display_name(str(n['function.subject']))} alone got slower per call "
-            f"({p.factor('function.apart')} the factor of all functions) and makes up "
-            f"{p.share('function.part')} of the added time. It is native: more threads than CPUs, more data "
-            "or another build of its library look alike in a plain profile."
-        )
-    if n.get("reordered"):
-        what = "The order of functions moved beyond noise"
-    elif n.get("shifted"):
-        what = "Time moved between functions beyond noise"
-    elif p.subject:
-        what = f"{display_name(p.subject)} moved beyond the noise"
-    elif n.get("lost"):
-        what = f"Every repeat takes longer (median {p.factor('factor')})"
-    elif n.get("drifted"):
-        what = f"Everything is slower by about the same factor ({p.factor('factor')})"
-    else:
-        what = "Little moved"
-    queued = "the candidate did not wait for CPUs"
-    if n.get("queued"):
-        who, of = ("threads and processes other than the main one", "helpers.wait")
-        if not n.get("helpers"):
-            who, of = "main thread", "main.wait"
-        queued = (
-            f"its {who} queued for a CPU for {p.share(of)} of the active time, against "
-            f"{p.share(f'{of}-before')}"
-        )
-    why = (
-        f"{queued}, and neither call counts nor sources explain it"
-        if n.get("counters")
-        else "without kernel counters, contention, another machine and a larger input look alike"
-    )
-    return f"{what}, but {why}."
-
-
-def _calls_unknown(p: _Parts) -> str:
-    known, low, high = (p.number(f"calls.{name}") for name in ("known", "low", "high"))
-    if not known or units.share(known) == units.share(0.0):
-        counts = "so no call counts are known well enough"
-    else:
-        counts = f"so call counts are known only for {units.share(known)} of the time"
-        if low is not None and high is not None:
-            one = units.factor(low) == units.factor(high)
-            often = units.factor(low) if one else f"between {units.factor(low)} and {units.factor(high)}"
-            counts += f" (functions are called {often} as often)"
-    return (
-        f"Stacks were sampled, {counts}: more calls and a higher cost per call look alike. "
-        "`profkit capture --exact` on both sides would settle it."
-    )
-
-
-def _ended(p: _Parts) -> str:
-    said = []
-    for side in ("baseline", "candidate"):
-        status = int(p.number(f"{side}-exit") or 0)
-        signal = signal_number(status)
-        if signal is not None:
-            said.append(f"the {side} was killed by signal {signal}")
-        else:
-            said.append(
-                f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
-            )
-    text = " and ".join(said)
-    return f"{text[0].upper()}{text[1:]}: they may have done different work: their times cannot be compared."
-
-
-def _more_started(p: _Parts) -> str:
+def _more_started(p: VerdictNumbers) -> str:
     found = [
         f"{units.count(after)} {what} instead of {units.count(before)}"
         for what in ("processes", "threads")
@@ -268,66 +103,14 @@ def _more_started(p: _Parts) -> str:
     )
 
 
-def _stood_still(p: _Parts) -> str:
-    return (
-        f"The candidate stalled repeatedly for about {units.seconds(p.number('lumps.median'))} each (in "
-        f"{units.count(p.number('lumps.count'))} short functions)"
-    )
-
-
-def _other_function(p: _Parts) -> str:
-    return (
-        f"{display_name(p.subject)} makes up {p.share('uncalled.part')} of the lost time, with what it "
-        "calls. The baseline defines it too but spends no time in it: an option, a setting or the data selects it."
-    )
-
-
-def _more_work(p: _Parts, found: str, so: str) -> str:
-    """Return that there is more work, and in which function if one has most of it."""
-    other = " The command lines differ." if p.numbers.get("command.differs") is True else ""
-    if not p.subject:
-        return f"{found}: {so}.{other}"
-    return (
-        f"{display_name(p.subject)} makes up {p.share('function.part')} of the added time, and its "
-        f"source did not change. {found}: {so}.{other}"
-    )
-
-
-def _fewer(p: _Parts, found: str) -> str:
-    cpus = p.number("cpus.factor") or 1.0
-    bound = f" It may use {units.factor(cpus)} as many CPUs." if cpus < 1 else ""
-    return (
-        f"{found}: it keeps {p.factor('cores.factor')} as many CPUs busy, and needs no more CPU time.{bound}"
-    )
-
-
-def _fewer_threads(p: _Parts) -> str:
-    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
-    return _fewer(p, f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}")
-
-
-def _more_threads(p: _Parts) -> str:
-    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
-    return (
-        f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}: it keeps "
-        f"{p.factor('cores.factor')} as many CPUs busy, without a lack of them, and needs {p.factor('cpu.factor')} "
-        "the CPU time for the same work. So many threads cost more than they save."
-    )
-
-
-def _fewer_workers(p: _Parts) -> str:
-    workers = units.counted(round(p.number("workers") or 0.0), "process", "processes")
-    return _fewer(p, f"The candidate has {workers} at work instead of {p.count('workers-before')}")
-
-
-def _on_gpu(p: _Parts) -> str:
+def _on_gpu(p: VerdictNumbers) -> str:
     return (
         f"The candidate waited {units.seconds(p.number('gpu.waited'))} for the GPU, against "
         f"{units.seconds(p.number('gpu.waited-before'))}: that makes up {p.share('account.gpu')} of the lost time."
     )
 
 
-def _waited_for(p: _Parts) -> str:
+def _waited_for(p: VerdictNumbers) -> str:
     what = WAITED_FOR.get(str(p.numbers.get("blocked.on")))
     return f"most of it waiting for {what}" if what else ""
 
@@ -339,7 +122,7 @@ _LOST_SLICES = (
 )
 
 
-def _reading(p: _Parts) -> str:
+def _reading(p: VerdictNumbers) -> str:
     added = p.number("storage.added") or 0.0
     storage = (
         f" Storage delivered {value_text('bytes', added)} that were in memory for the baseline."
@@ -355,7 +138,7 @@ _COMPILED = (
     "installation, or Python may not write it."
 )
 #: Sentences by rule, or functions that return them.
-SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
+SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
     "identical": "Both sides are the same capture.",
     "within-noise": _within,
     "same-total": lambda p: (
@@ -366,12 +149,12 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         "No part of the time changed more than between repeats: the candidate takes "
         f"{p.factor('time.slowdown')} the baseline's time{_no_capture(p)}, and its {_main_queued(p)}."
     ),
-    "call-counts": _work,
-    "other-function": _other_function,
-    "fewer-threads": _fewer_threads,
-    "more-threads": _more_threads,
-    "fewer-workers": _fewer_workers,
-    "more-calls": lambda p: _added_calls(p, p.subject),
+    "call-counts": work,
+    "other-function": other_function,
+    "fewer-threads": fewer_threads,
+    "more-threads": more_threads,
+    "fewer-workers": fewer_workers,
+    "more-calls": lambda p: added_calls(p, p.subject),
     "longer-loops": lambda p: (
         f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
         f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."
@@ -380,12 +163,12 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"The candidate has more to do: its NVTX ranges, such as “{clean(p.subject)}”, ran "
         f"{p.factor('ranges.factor')} as often."
     ),
-    "larger-input": lambda p: _more_work(
+    "larger-input": lambda p: more_work(
         p,
         f"The same calls take {p.factor('time.slowdown')} the time on the same kind of CPU",
         "each has more data to work on",
     ),
-    "more-per-call": lambda p: _more_work(
+    "more-per-call": lambda p: more_work(
         p,
         f"The same calls of the same source take {p.factor('time.slowdown')} the time on one machine, whose CPU "
         "was as fast as before",
@@ -396,7 +179,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"Python take {p.factor('machine.python')} the time, so the CPU is as fast as before: these calls have more "
         "to do. Another version of a library, or code whose source is not known, would look the same."
     ),
-    "more-to-do": lambda p: _more_work(
+    "more-to-do": lambda p: more_work(
         p,
         f"The same source takes {p.factor('time.slowdown')} the time on one machine, whose CPU was as fast as "
         "before",
@@ -428,7 +211,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
         f"{display_name(p.subject)}. "
         + (
-            "What ends such waits is outside of most programs. "
+            "Such waits end by something outside of the program, unless its own processes talk by sockets. "
             if p.numbers.get("started.any")
             else "The program started neither processes nor threads, so it waits for something outside itself. "
         )
@@ -436,11 +219,11 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     ),
     "more-started": _more_started,
     "quota-lumps": lambda p: (
-        f"{_stood_still(p)}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the "
+        f"{stood_still(p)}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the "
         "same."
     ),
     "stops": lambda p: (
-        f"{_stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
+        f"{stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
         "signals, or its container was frozen."
     ),
     "starved": _LOST_SLICES,
@@ -506,9 +289,9 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         f"{units.seconds(p.number('gc.seconds-before'))}: that makes up {p.share('account.gc')} of the lost time, "
         f"mostly in {display_name(p.subject)}."
     ),
-    "changed-source": _code,
-    "changed-above": _above,
-    "calls-per-call": _calls_per_call,
+    "changed-source": code,
+    "changed-above": above,
+    "calls-per-call": calls_per_call,
     "one-function": lambda p: (
         f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the "
         "added time of all functions. Its source is not known: a setting or more data would look the same."
@@ -534,7 +317,7 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
     "another-program": (
         "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
     ),
-    "unfinished": _ended,
+    "unfinished": ended,
     "sampled": (
         "A sampling profiler does not count calls, so the cause is not judged: this shows which functions "
         "changed their share of the time."
@@ -543,6 +326,6 @@ SUMMARIES: Mapping[str, str | Callable[[_Parts], str]] = {
         "Capture overhead changed the wall times more than the program did "
         f"({p.share('account.capture')} of both): their difference says nothing about the program."
     ),
-    "calls-unknown": _calls_unknown,
-    "nothing-decides": _undecided,
+    "calls-unknown": calls_unknown,
+    "nothing-decides": undecided,
 }

@@ -102,9 +102,10 @@ def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
 def _helpers_waited(case: Judged) -> Found:
     """Return what helpers waited for longer, where the path's thread waits for helpers."""
     account = case.account
-    if blocked_on(account) not in FOR_EACH_OTHER:
+    blocked, loading = account.seconds("blocked"), account.seconds("loading")
+    if loading < blocked and blocked_on(account) not in FOR_EACH_OTHER:
         return
-    least = LEAST_SHARE * account.seconds("blocked")
+    least = LEAST_SHARE * max(blocked, loading)
     longer = [one for one in account.helpers_waited if one.candidate_s - one.baseline_s >= least]
     for waited in longer[:NAMED]:
         yield Evidence(

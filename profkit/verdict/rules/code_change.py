@@ -43,7 +43,7 @@ CALLS_PER_CALL = Rule(
     numbers=("account.code", "code.other-callee"),
 )
 
-#: One Python function got slower per call, and no other did.
+#: One function that only computes got slower per call, and no other did.
 ONE_SLOWER: tuple[Condition, ...] = (
     more("function.part", "one-function.part"),
     more("function.gain", "code.of-baseline"),

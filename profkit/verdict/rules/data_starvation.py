@@ -28,7 +28,7 @@ LOADING = Rule(
     ),
     confidence=0.9,
     doubts=(((less("time.slowdown", "time.slower"),), 0.75),),
-    evidence=("off", "gpu", "main-wait", "delivery", "iterations"),
+    evidence=("off", "gpu", "main-wait", "delivery", "helpers-blocked-on", "iterations"),
     advice=("show-workers",),
     numbers=("delivery", "delivery-before"),
 )
@@ -47,7 +47,7 @@ LOADING_ALONE = Rule(
     ),
     confidence=0.85,
     strength="account.loading",
-    evidence=("delivery", "gpu", "helpers-queue", "demand"),
+    evidence=("delivery", "helpers-blocked-on", "gpu", "helpers-queue", "demand"),
     advice=("more-loaders",),
     numbers=("account.loading",),
 )
