@@ -55,7 +55,7 @@ def _reading(case: Case) -> Found:
 
 
 def _starts(case: Case) -> Found:
-    yield Evidence("starts", "s", None, case.account.starts_s)
+    yield Evidence("starts", "s", 0.0, case.account.starts_s)
 
 
 def _storage(case: Case) -> Found:
