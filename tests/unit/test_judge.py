@@ -19,7 +19,7 @@ from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence, Verdict
 from tests.builders import Row, captured, foreign, profile, timed, with_main
-from tests.programs import ACQUIRE, Fn, compare, diffed, one_side, program, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, one_side, program, training
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
 BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
@@ -827,6 +827,26 @@ def test_what_workers_wait_for_is_said_where_the_main_thread_waits_for_them() ->
     alone = judge_run(side(4.0), side(4.0).processes).verdict
     assert alone is not None
     assert "helpers.blocked-on" in [one.signal for one in alone.evidence]
+
+
+def test_what_a_late_loader_waits_for() -> None:
+    sleep = "<built-in method time.sleep>"
+
+    def side(slept: float) -> Run:
+        loader = [Fn("task", 1, 0.4), Fn(sleep, 9, off=slept, callers={"task": 9})]
+        get = Fn("get", 9, 0.01, callers={"main": 9}, file=QUEUE_GET)
+        wait = Fn(ACQUIRE, 9, off=0.5 + slept, callers={"get": 9})
+        run = program([Fn("main", 1, 0.1), get, wait], workers=[loader])
+        pauses = ((Pause(2, "lock", 0.5 + slept, 9),), (Pause(1, "sleep", slept, 9),))
+        processes = zip(run.processes, pauses, strict=True)
+        return replace(
+            run,
+            processes=tuple(replace(p, threads=(replace(p.threads[0], pauses=of),)) for p, of in processes),
+        )
+
+    found = diffed(side(0.0), side(4.0))
+    assert (found.verdict.cause, found.verdict.rule) == ("data-starvation", "loading")
+    assert evidence(found, "helpers.blocked-on").subject == "time.sleep"
 
 
 def test_a_process_that_was_stopped() -> None:
