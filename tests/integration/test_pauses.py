@@ -221,7 +221,8 @@ def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
     (tmp_path / "slow_to_import.py").write_text("total = sum(i * i for i in range(6_000_000))\n")
     none, some = both(tmp_path, STARTS, "workers")
     account = diff(none, some).account
-    assert account.imports_s >= 0.3 * account.added_s
+    # Beside other tests the workers also queue for a CPU, which is no part of their start.
+    assert account.imports_s >= 0.5 * account.seconds("startup") > 0
     assert len(load_run(some).processes) > 2
 
 
