@@ -10,7 +10,7 @@ from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats
 from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
-#: Looks at a waiting function from which the kinds seen stand for all of its waiting.
+#: Fewest looks at a function that waits by design, whose kinds are then taken for all of its waiting.
 ENOUGH_LOOKS = 10
 #: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")

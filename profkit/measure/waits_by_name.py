@@ -1,9 +1,11 @@
-"""Functions that wait by design, for ranks or for a GPU, and that read, known by name."""
+"""Functions that wait by design, for ranks or for a GPU, that read, and that only compute, known by name."""
 
 from __future__ import annotations
 
+import builtins
 import re
 
+from profkit.identity.readable_names import readable_name
 from profkit.model import STDLIB
 
 #: Native functions that wait by design; their time and calls follow the speed of everything else. Patterns
@@ -27,10 +29,17 @@ _READS = re.compile(
     r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read|numpy\.fromfile)>|'recv\w*' of|'read' of '_ssl\."
     r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
 )
-#: Native functions that have storage write: the kernel computes meanwhile.
+#: Native functions that write files to storage; the kernel computes meanwhile.
 _WRITES = re.compile(r"[. ]posix\.f(?:data)?sync>")
-#: Functions that wait for something outside of the program, whatever threads and processes it started.
+#: Native functions that wait for a peer, storage or a file's lock, whatever threads the program started.
 _OUTSIDE = re.compile(r"' of '_?(?:socket\.|ssl\.)|[. ](?:f(?:data)?sync|flock)>")
+#: Native modules of the standard library that compute in the calling thread, and wait for nothing.
+_COMPUTE = re.compile(
+    r"_?(?:bisect|blake2|bz2|collections|csv|datetime|decimal|elementtree|hashlib|heapq|json|lzma|md5|pickle|random)"
+    r"|_sha\d+|_sre|_struct|array|binascii|c?math|functools|itertools|marshal|pyexpat|re|unicodedata|zlib"
+)
+#: Built-in functions that may do anything.
+_NOT_ALONE = frozenset(("__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"))
 #: Native functions in which a rank waits for other ranks: MPI calls, which spin or sleep depending on the
 #: library.
 _RANK_WAITS = re.compile(
@@ -86,6 +95,14 @@ def waits_outside(name: str) -> bool:
 def syncs_files(name: str) -> bool:
     """Return whether a native function waits until files are in storage."""
     return is_native(name) and _WRITES.search(name) is not None
+
+
+def only_computes(name: str) -> bool:
+    """Return whether a native function of Python computes in the calling thread, and waits for nothing."""
+    first, _, rest = readable_name(name).partition(".")
+    if first == "builtins":
+        return rest not in _NOT_ALONE
+    return bool(rest) and (_COMPUTE.fullmatch(first) is not None or hasattr(builtins, first))
 
 
 def reads_files(name: str) -> bool:

@@ -25,7 +25,8 @@ from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
-from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held, helpers_busy
+from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held
+from profkit.verdict.readings.off_the_cpu import helpers_busy
 from profkit.verdict.rule import Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value

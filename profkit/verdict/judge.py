@@ -159,9 +159,9 @@ def _another_program(table: DiffTable) -> bool:
     return True
 
 
-def _lone_native(case: Case) -> bool:
+def _lone_of_library(case: Case) -> bool:
     return (
-        bool(case.read("function.native"))
+        case.read("function.of-project") is False
         and case.number("function.part") >= value("one-function.part")
         and case.number("function.apart") >= value("one-function.apart")
     )
@@ -296,7 +296,7 @@ def _inconclusive(
             shown += ("account.work", "work.most")
         if case.number("account.waits") >= value("part.most"):
             shown += ("account.waits", "waited.function")
-        if _lone_native(case):
+        if _lone_of_library(case):
             shown += ("function.subject", "function.part", "function.apart")
     numbers |= {name: case.read(name) for name in shown}
     shares = ("distance", "elsewhere")

@@ -33,7 +33,7 @@ _TOOLS = frozenset(
 
 
 def slowing(a: SideFacts, b: SideFacts) -> tuple[tuple[str, str, str], ...]:
-    """Return what slows the candidate and not the baseline: a variable, ``-X`` or ``-m``, before and after."""
+    """Return what slows the candidate and not the baseline: a variable, ``-X`` or a tool, before and after."""
     found = [
         (name, a.environment.get(name, ""), b.environment[name])
         for name, values in _SLOWING.items()
@@ -44,7 +44,7 @@ def slowing(a: SideFacts, b: SideFacts) -> tuple[tuple[str, str, str], ...]:
     before = {option for _, option in _options(a.command)}
     found += [("-X", "", option) for option in options if option not in before]
     tool = _tool(b.command)[1]
-    return (*found, *([("-m", "", tool)] if tool and tool != _tool(a.command)[1] else ()))
+    return (*found, *([("tool", "", tool)] if tool and tool != _tool(a.command)[1] else ()))
 
 
 def without_options(command: Sequence[str]) -> tuple[str, ...]:

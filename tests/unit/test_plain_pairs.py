@@ -178,14 +178,20 @@ def test_functions_of_a_library_that_only_the_candidate_calls_are_other_work() -
 
 @pytest.mark.parametrize(
     ("file", "cause"),
-    [("/usr/lib/python3.11/json/decoder.py", "workload-change"), ("/w/m.py", "code-change")],
+    [
+        ("/usr/lib/python3.11/json/decoder.py", "workload-change"),
+        ("/w/m.py", "code-change"),
+        # It may call native code that has threads of its own, which a profile does not show.
+        ("/usr/lib/python3/site-packages/lib/linalg.py", "inconclusive"),
+    ],
 )
 def test_one_slower_function_of_a_library_has_more_to_do(file: str, cause: str) -> None:
     def run(seconds: float) -> Run:
         return plain([*training(), Fn("raw_decode", 500, seconds, callers={"main": 500}, file=file)])
 
-    found = diffed(run(1.0), run(4.0)).verdict
-    assert (found.cause, found.subject) == (cause, "raw_decode")
+    found = diffed(run(1.0), run(4.0))
+    assert found.verdict.cause == cause
+    assert "raw_decode alone" in comparison_block(found).summary or found.verdict.subject == "raw_decode"
 
 
 @pytest.mark.parametrize(

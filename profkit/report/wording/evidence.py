@@ -77,7 +77,7 @@ SIGNALS: Mapping[str, str] = {
     "jit": "{subject} compiling functions",
     "storage.bytes": "read from storage, not from memory",
     "own.imports": "imports of libraries",
-    "starts": "starting more processes, and what comes with each",
+    "starts": "starting more processes",
     "imports.compiled": "compiling modules that had no byte code",
     "processes": "processes",
     "gil": "waiting for the interpreter's lock (GIL)",

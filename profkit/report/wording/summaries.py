@@ -211,7 +211,7 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
         f"{display_name(p.subject)}. "
         + (
-            "Such waits end by something outside of the program, unless its own processes talk by sockets. "
+            "It waits for something outside of itself, unless its own processes talk by sockets. "
             if p.numbers.get("started.any")
             else "The program started neither processes nor threads, so it waits for something outside itself. "
         )
@@ -255,7 +255,7 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
     ),
     "process-starts": lambda p: (
         f"The candidate has {p.count('processes')} processes in all, the baseline {p.count('processes-before')}: "
-        f"starting them, and what comes with each, makes up {p.share('account.starts')} of the lost time."
+        f"starting them makes up {p.share('account.starts')} of the lost time."
     ),
     "slowing-settings": lambda p: (
         f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "
@@ -298,7 +298,7 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
     ),
     "one-library-function": lambda p: (
         f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the added "
-        "time of all functions. It is of a library: its calls have more to do, or the library is another version."
+        "time of all functions. It is of Python's own library: its calls have more to do."
     ),
     "slower-cpu": lambda p: (
         f"The program takes {p.factor('time.slowdown')} the time, without waiting for a CPU, and its "

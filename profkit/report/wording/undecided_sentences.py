@@ -38,8 +38,8 @@ def undecided(p: VerdictNumbers) -> str:
         return (
             f"{display_name(str(n['function.subject']))} alone got slower per call "
             f"({p.factor('function.apart')} the factor of all functions) and makes up "
-            f"{p.share('function.part')} of the added time. It is native: more threads than CPUs, more data "
-            "or another build of its library look alike in a plain profile."
+            f"{p.share('function.part')} of the added time. It is of a library, or native: more threads than "
+            "CPUs, more data or another build look alike in a plain profile."
         )
     if n.get("reordered"):
         what = "The order of functions moved beyond noise"
@@ -83,7 +83,7 @@ def calls_unknown(p: VerdictNumbers) -> str:
             counts += f" (functions are called {often} as often)"
     return (
         f"Stacks were sampled, {counts}: more calls and a higher cost per call look alike. "
-        "`profkit capture --exact` on both sides would settle it."
+        "`profkit capture --exact` on both sides counts the calls."
     )
 
 

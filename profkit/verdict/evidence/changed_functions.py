@@ -7,10 +7,15 @@ from functools import partial
 
 from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings import Case
-from profkit.verdict.readings.code_and_calls import code_row, ranges_repeated, uncalled_row, work_origin
+from profkit.verdict.readings.code_and_calls import (
+    code_row,
+    most_calls,
+    ranges_repeated,
+    uncalled_row,
+    work_origin,
+)
 from profkit.verdict.readings.function_times import waited_row
 from profkit.verdict.readings.library_code import jit_compiling, new_code
-from profkit.verdict.readings.lost_time import most_calls
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
 

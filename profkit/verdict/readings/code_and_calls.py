@@ -10,8 +10,9 @@ import numpy as np
 
 from profkit.compare.origins import Origin
 from profkit.compare.signals import Signals
-from profkit.identity.readable_names import only_computes
-from profkit.model import BUILTIN, PROJECT
+from profkit.measure.waits_by_name import only_computes
+from profkit.model import BUILTIN, PROJECT, SITE
+from profkit.verdict.account import Part
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.readings.lost_time import of_baseline
 from profkit.verdict.rule import Reading, less, more
@@ -171,7 +172,7 @@ def _top_may_wait(case: Case) -> bool | None:
     if row < 0:
         return None
     key = case.signals.table.keys[row]
-    return key.root == BUILTIN and not only_computes(key.qualname)
+    return key.root == SITE or (key.root == BUILTIN and not only_computes(key.qualname))
 
 
 def _top_of_project(case: Case) -> bool | None:
@@ -196,6 +197,23 @@ def _top_gain(case: Case) -> float | None:
     s = case.signals
     whole = s.movement.busy_total
     return s.movement.top_gain / whole if s.movement.top_row >= 0 and whole > 0 else None
+
+
+def most_calls(case: Case) -> Part | None:
+    """Return the function with most of the time of added calls; ``None`` where none has most of it."""
+    found = case.account.bucket("work")
+    most = found.parts[0] if found.parts else None
+    return most if most is not None and most.seconds >= value("part.most") * found.seconds > 0 else None
+
+
+def _by_library(case: Case) -> bool | None:
+    """Return whether functions outside of the project make most of the added calls of that function."""
+    most, calls = most_calls(case), case.signals.calls
+    if most is None or calls is None:
+        return None
+    added = np.where(calls.callee == most.row, calls.candidate.ncalls - calls.baseline.ncalls, 0)
+    others = ~case.signals.table.in_roots(PROJECT)[calls.caller]
+    return bool(added[others].sum() >= value("part.most") * added.sum() > 0)
 
 
 def work_origin(case: Case) -> Origin | None:
@@ -302,6 +320,12 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
         "the function from which the changed calls come",
         lambda c: c.signals.table.shown(-1 if (origin := work_origin(c)) is None else origin.row),
     ),
+    "work.most": Reading(
+        "text",
+        "function with most of the time of added calls",
+        lambda c: None if (most := most_calls(c)) is None else most.name,
+    ),
+    "work.by-library": Reading("bool", "code outside of the project makes most of them", _by_library),
     "work.function": Reading(
         "text",
         "the function with most of the added time",
@@ -336,7 +360,7 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     "function.of-project": Reading("bool", "function.subject is of the project", _top_of_project),
     "function.may-wait": Reading(
         "bool",
-        "function.subject is native, and may have threads of its own or wait for something",
+        "function.subject is of an installed library, or native: it may have threads of its own, or wait",
         _top_may_wait,
     ),
     "function.native": Reading("bool", "function.subject is native", _top_native),

@@ -158,7 +158,7 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "the first of these settings",
         lambda c: next(
             (
-                {"-X": f"-X {after}", "-m": after}.get(name, name)
+                {"-X": f"-X {after}", "tool": after}.get(name, name)
                 for name, _, after in slowing(c.before, c.now)
             ),
             None,

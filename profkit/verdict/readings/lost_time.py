@@ -6,12 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from profkit.measure.side_facts import SideFacts
-from profkit.model import PROJECT
-from profkit.model.pauses import FOR_EACH_OTHER
-from profkit.verdict.account import CAPTURE, Account, Part
+from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading
@@ -59,23 +54,6 @@ def of_baseline(case: Case, *names: str) -> float | None:
     """Return the seconds of some buckets over the baseline's wall."""
     found = case.account
     return sum(map(found.seconds, names)) / found.baseline_s if found.baseline_s > 0 else None
-
-
-def most_calls(case: Case) -> Part | None:
-    """Return the function with most of the time of added calls; ``None`` where none has most of it."""
-    found = case.account.bucket("work")
-    most = found.parts[0] if found.parts else None
-    return most if most is not None and most.seconds >= value("part.most") * found.seconds > 0 else None
-
-
-def _by_library(case: Case) -> bool | None:
-    """Return whether functions outside of the project make most of the added calls of that function."""
-    most, calls = most_calls(case), case.signals.calls
-    if most is None or calls is None:
-        return None
-    added = np.where(calls.callee == most.row, calls.candidate.ncalls - calls.baseline.ncalls, 0)
-    others = ~case.signals.table.in_roots(PROJECT)[calls.caller]
-    return bool(added[others].sum() >= value("part.most") * added.sum() > 0)
 
 
 def _saved(case: Case) -> float | None:
@@ -150,16 +128,6 @@ def blocked_on(account: Account) -> str | None:
             if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
                 return most.what
     return None
-
-
-def helpers_busy(account: Account, side: SideFacts) -> float | None:
-    """Return the CPU time over the wall of what may keep the main thread waiting.
-
-    Threads of its own process end no wait for a socket, a file or the clock: those of BLAS spin meanwhile.
-    """
-    what = blocked_on(account)
-    run_s = side.rest_run_s if what is None or what in FOR_EACH_OTHER else side.workers_run_s
-    return run_s / side.wall_s if run_s is not None and side.wall_s else None
 
 
 LOST_TIME: Mapping[str, Reading] = {
@@ -309,12 +277,6 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
     "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
-    "work.most": Reading(
-        "text",
-        "function with most of the time of added calls",
-        lambda c: None if (most := most_calls(c)) is None else most.name,
-    ),
-    "work.by-library": Reading("bool", "code outside of the project makes most of them", _by_library),
     "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")

@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from profkit.verdict.readings.lost_time import helpers_busy
+from profkit.measure.side_facts import SideFacts
+from profkit.model.pauses import FOR_EACH_OTHER
+from profkit.verdict.account import Account
+from profkit.verdict.readings.lost_time import blocked_on
 from profkit.verdict.rule import Reading
 
 if TYPE_CHECKING:
@@ -30,6 +33,16 @@ def _iterations(case: Case, grown: bool) -> float | None:
     if before is None or after is None or after.consumer_wait_share is None:
         return None
     return after.consumer_wait_share - ((before.consumer_wait_share or 0.0) if grown else 0.0)
+
+
+def helpers_busy(account: Account, side: SideFacts) -> float | None:
+    """Return the CPU time over the wall of what may keep the main thread waiting.
+
+    Threads of its own process end no wait for a socket, a file or the clock: those of BLAS spin meanwhile.
+    """
+    what = blocked_on(account)
+    run_s = side.rest_run_s if what is None or what in FOR_EACH_OTHER else side.workers_run_s
+    return run_s / side.wall_s if run_s is not None and side.wall_s else None
 
 
 OFF_THE_CPU: Mapping[str, Reading] = {

@@ -64,7 +64,7 @@ RULES: tuple[Rule, ...] = (
     thread_settings.MORE_THREADS,
     workload_change.LARGER_INPUT,
     slower_machine.ONE_FACTOR,
-    workload_change.CHANGED_ABOVE,
+    code_change.CHANGED_ABOVE,
     workload_change.MORE_PER_CALL,
     workload_change.SOME_MORE_PER_CALL,
     workload_change.MORE_TO_DO,

@@ -1,8 +1,9 @@
-"""Rules of ``code-change``: a changed function with its callees holds the loss, or only one got slower."""
+"""Rules of ``code-change``: a changed function holds the loss with what it calls, or only one got slower."""
 
 from __future__ import annotations
 
 from profkit.verdict.rule import Condition, Rule, less, more, no, yes
+from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE
 
 CHANGED_SOURCE = Rule(
     id="changed-source",
@@ -19,6 +20,36 @@ CHANGED_SOURCE = Rule(
     advice=("git-log",),
     subject="code.subject",
     numbers=("account.code", "code.new", "code.place", "revision-before", "revision"),
+)
+
+CHANGED_ABOVE = Rule(
+    id="changed-above",
+    cause="code-change",
+    about=(
+        "on one machine whose CPU was as fast as before, most of the added time is in one function, and the source "
+        "of a function above it changed, which may pass it other objects"
+    ),
+    bucket="speed",
+    part="account.calls-and-cost",
+    requires=("pair.counters",),
+    unless=(
+        *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
+        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads"),
+    ),
+    conditions=(
+        yes("code.above"),
+        *AS_FAST,
+        more("account.calls-and-cost", "speed.part"),
+        less("pair.residue", "programs.residue"),
+    ),
+    alternatives=(NO_QUEUE,),
+    confidence=0.8,
+    # An option may select more to do as well.
+    doubts=(((yes("command.differs"),), 0.6),),
+    evidence=("code-source", "top-function", "fixed-work", "main-wait", "others", "wall"),
+    advice=("git-log",),
+    subject="code.subject",
+    numbers=("function.subject", "function.part", "code.new", "code.place", "revision-before", "revision"),
 )
 
 CALLS_PER_CALL = Rule(
@@ -43,23 +74,21 @@ CALLS_PER_CALL = Rule(
     numbers=("account.code", "code.other-callee"),
 )
 
-#: One function that only computes got slower per call, and no other did.
+#: One function got slower per call, and no other did.
 ONE_SLOWER: tuple[Condition, ...] = (
     more("function.part", "one-function.part"),
     more("function.gain", "code.of-baseline"),
     no("function.source-known"),
-    # A lack of CPUs slows native code that has threads of its own, or waits, far more than other functions.
+    # A lack of CPUs slows what has threads of its own, or waits, up to 170 times as much as other functions.
     no("function.may-wait"),
     more("function.apart", "one-function.apart"),
     less("others.moved", "others-same"),
+    less("spread", "spread.twice"),
 )
-#: Shown by calls of which scatter is known, without queueing.
-SHOWN_BY_CALLS = (
+#: Nothing shows a lack of CPUs, and enough calls, or a loss beyond that of clean repeats, speak for it.
+BY_CALLS = (
     ((yes("pair.plain"),), (less("main.wait", "wait.much"),)),
-    # A few calls show no scatter: such a loss must be beyond that of clean repeats.
     ((more("function.calls", "one-function.calls"),), (more("time.over-drift", "time.drift-or-own"),)),
-    # A lack of CPUs slows functions by different factors, but none by so much more than the others.
-    ((less("spread", "spread.twice"),), (more("function.apart", "one-function.alone"),)),
 )
 
 ONE_FUNCTION = Rule(
@@ -69,7 +98,7 @@ ONE_FUNCTION = Rule(
     bucket="code",
     unless=("changed-source",),
     conditions=(*ONE_SLOWER, yes("function.of-project")),
-    alternatives=SHOWN_BY_CALLS,
+    alternatives=BY_CALLS,
     confidence=0.85,
     # Right in 5 of 12 labelled pairs of plain profiles of one second, so shown as a possibility only.
     doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.45),),

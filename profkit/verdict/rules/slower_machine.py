@@ -7,6 +7,14 @@ from profkit.verdict.rule import Rule, less, more, no, yes
 #: Nothing shows a lack of CPUs.
 NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
 
+#: The program takes longer on an equally fast machine.
+AS_FAST = (
+    yes("machine.same"),
+    no("contention.known"),
+    more("time.over-drift", "time.drift-or-own"),
+    more("cpu.part", "part.most"),
+)
+
 SLOWER_CPU = Rule(
     id="slower-cpu",
     cause="slower-machine",

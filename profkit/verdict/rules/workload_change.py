@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
-from profkit.verdict.rules.code_change import ONE_SLOWER, SHOWN_BY_CALLS
-from profkit.verdict.rules.slower_machine import NO_QUEUE
+from profkit.verdict.rules.code_change import BY_CALLS, ONE_SLOWER
+from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE
 
 CALL_COUNTS = Rule(
     id="call-counts",
@@ -84,15 +84,15 @@ ONE_LIBRARY_FUNCTION = Rule(
     id="one-library-function",
     cause="workload-change",
     about=(
-        "one function of a library got slower per call, no other did, and its source is not known: its calls have "
-        "more to do, or the library is another version"
+        "one function of the standard library got slower per call, no other did, and its source is not known: its "
+        "calls have more to do"
     ),
     bucket="speed",
     unless=("changed-source",),
     conditions=(*ONE_SLOWER, no("function.of-project"), no("pair.python-differs")),
     # Beside busy programs, a native function that takes most of the time may seem to be the only slower one.
     alternatives=(
-        *SHOWN_BY_CALLS,
+        *BY_CALLS,
         ((no("function.native"),), (more("function.apart", "one-function.alone"),)),
     ),
     confidence=0.75,
@@ -186,45 +186,8 @@ LARGER_INPUT = Rule(
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
-#: The program takes longer on an equally fast machine.
-_AS_FAST = (
-    yes("machine.same"),
-    no("contention.known"),
-    more("time.over-drift", "time.drift-or-own"),
-    more("cpu.part", "part.most"),
-)
-#: So does the same source.
-_MORE_OF_THE_SAME = (*_AS_FAST, yes("sources.same"), less("pair.residue", "programs.threads"))
-
-CHANGED_ABOVE = Rule(
-    id="changed-above",
-    cause="code-change",
-    about=(
-        "on one machine whose CPU was as fast as before, most of the added time is in one function, and the source "
-        "of a function above it changed, which may pass it other objects"
-    ),
-    bucket="speed",
-    part="account.calls-and-cost",
-    requires=("pair.counters",),
-    unless=(
-        *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads"),
-    ),
-    conditions=(
-        yes("code.above"),
-        *_AS_FAST,
-        more("account.calls-and-cost", "speed.part"),
-        less("pair.residue", "programs.residue"),
-    ),
-    alternatives=(NO_QUEUE,),
-    confidence=0.8,
-    # An option may select more to do as well.
-    doubts=(((yes("command.differs"),), 0.6),),
-    evidence=("code-source", "top-function", "fixed-work", "main-wait", "others", "wall"),
-    advice=("git-log",),
-    subject="code.subject",
-    numbers=("function.subject", "function.part", "code.new", "code.place", "revision-before", "revision"),
-)
+#: The same source takes longer on an equally fast machine.
+_MORE_OF_THE_SAME = (*AS_FAST, yes("sources.same"), less("pair.residue", "programs.threads"))
 
 #: CPUs of a virtual machine may share what fixed work on one of them does not need.
 _ON_SEVERAL_CPUS = (((more("cores", "cores.several"),), 0.65),)
