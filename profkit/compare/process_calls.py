@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
-from profkit.identity.lookup_columns import rows_where
-from profkit.model import BUILTIN, STDLIB
+from profkit.identity.lookup_columns import Keys, rows_in, rows_where
+from profkit.model import BUILTIN, STDLIB, FunctionKey
 from profkit.model.arrays import Bools, Floats
 
 #: Modules that start processes and pass messages to them.
@@ -26,9 +27,9 @@ _PROCESS_STARTS = re.compile(
 )
 #: Functions in Python that do nothing else, by file.
 _STARTERS = re.compile(
-    r"(?:^|/)(?:multiprocessing/popen_\w+|subprocess|loky/backend/(?:popen_\w+|fork_exec))\.py$"
+    r"(?:^|/)(?:multiprocessing/(?:popen_\w+|process)|subprocess|loky/backend/(?:popen_\w+|fork_exec|process))\.py$"
 )
-_STARTING = frozenset(("_launch", "_execute_child", "fork_exec"))
+_STARTING = frozenset(("_launch", "_execute_child", "fork_exec", "_bootstrap"))
 _THREAD_STARTS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
 #: Ranks are started from outside, and still wait for each other.
 _RANKS = "mpi4py/"
@@ -43,7 +44,8 @@ def calls_of_processes(
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:
         return np.zeros(n)
-    imports, feeds = _machinery(table)
+    feeds = feeds_processes(table.keys)
+    imports = _inside(table.keys, _IMPORTS) | rows_where(table.name, lambda name: name == "<module>")
     library = table.in_roots(STDLIB, BUILTIN)
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))
@@ -71,28 +73,33 @@ def calls_of_processes(
     return current
 
 
-def _machinery(table: DiffTable) -> tuple[Bools, Bools]:
-    """Return functions that import modules, and functions that start and feed processes."""
-    paths = [key.path for key in table.keys]
+def _names(keys: Sequence[FunctionKey]) -> Sequence[str]:
+    return keys.name if isinstance(keys, Keys) else [key.qualname for key in keys]
 
-    def inside(files: re.Pattern[str]) -> Bools:
-        found = {path for path in set(paths) if files.search(path)}
-        return np.array([path in found for path in paths], np.bool_)
 
-    imports = inside(_IMPORTS) | rows_where(table.name, lambda name: name == "<module>")
-    # A forked process begins with these.
-    forked = table.in_roots(STDLIB) & rows_where(
-        table.name, lambda name: "after_fork" in name or "at_fork" in name
+def _inside(keys: Sequence[FunctionKey], files: re.Pattern[str]) -> Bools:
+    paths = [key.path for key in keys]
+    found = {path for path in set(paths) if files.search(path)}
+    return np.array([path in found for path in paths], np.bool_)
+
+
+def _forked(keys: Sequence[FunctionKey]) -> Bools:
+    """Return the functions with which a forked process begins, shape (n,)."""
+    return rows_in(keys, STDLIB) & rows_where(
+        _names(keys), lambda name: "after_fork" in name or "at_fork" in name
     )
-    return imports, inside(_PROCESSES) | forked
 
 
-def starts_processes(table: DiffTable) -> Bools:
+def feeds_processes(keys: Sequence[FunctionKey]) -> Bools:
+    """Return the functions of Python that start processes and pass messages to them, shape (n,)."""
+    return _inside(keys, _PROCESSES) | _forked(keys)
+
+
+def starts_processes(keys: Sequence[FunctionKey]) -> Bools:
     """Return the functions that only start processes, shape (n,)."""
-    found = rows_where(table.name, lambda name: _PROCESS_STARTS.match(name) is not None)
-    inside = np.flatnonzero(rows_where(table.file, lambda file: _STARTERS.search(file) is not None)).tolist()
-    found[[row for row in inside if table.name[row].rpartition(".")[2] in _STARTING]] = True
-    return found
+    names = _names(keys)
+    starting = _inside(keys, _STARTERS) & rows_where(names, lambda name: name.rpartition(".")[2] in _STARTING)
+    return rows_where(names, lambda name: _PROCESS_STARTS.match(name) is not None) | starting | _forked(keys)
 
 
 @dataclass(frozen=True, slots=True)

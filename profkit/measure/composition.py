@@ -20,13 +20,13 @@ def _no_functions() -> Floats:
 class Composition:
     """How the wall of one run, or of a side's repeats, is made up: seconds, and arrays over n functions.
 
-    `startup_s` is outside all functions. `own_run_s` is the part of `run` in the path's thread,
-    `helpers_queue_s` the helpers' part of `queue_s`, `queued` its measured part by function. Without
-    `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and `waiting_for_ranks` are `loading_s`
-    and `imbalance_s` by function; `waits` is CPU time of functions that poll; `imports` is CPU time of imports
-    on the path, `own_imports_s` the part of its own thread in it; `off_by`, shape (len(WAITS), n), is the part
-    of `blocked` with a known cause (`model.pauses`). `on_gpu` is time in functions that wait for a GPU, a part
-    of `run` and `blocked` where ``None``.
+    `startup_s` is outside all functions, `starts_s` the part of it in other processes. `own_run_s` is the part
+    of `run` in the path's thread, `helpers_queue_s` the helpers' part of `queue_s`, `queued` its measured part
+    by function. Without `counters`, queueing is in `run` and `queue_s` is 0. `delivering` and
+    `waiting_for_ranks` are `loading_s` and `imbalance_s` by function; `waits` is CPU time of functions that
+    poll; `imports` is CPU time of imports on the path, `own_imports_s` the part of its own thread in it;
+    `off_by`, shape (len(WAITS), n), is the part of `blocked` with a known cause (`model.pauses`). `on_gpu` is
+    time in functions that wait for a GPU, a part of `run` and `blocked` where ``None``.
 
     `gil` (waiting for the interpreter's lock) and `collected` (CPU time of garbage collection) are in
     `blocked` and `run` where ``None``. No parts of the wall are `held`, how long threads waited while a function
@@ -39,6 +39,7 @@ class Composition:
     counters: bool
     startup_s: float
     own_run_s: float
+    starts_s: float = 0.0
     queue_s: float = 0.0
     helpers_queue_s: float = 0.0
     loading_s: float = 0.0
@@ -99,7 +100,11 @@ class Composition:
         CPU time comes first, since the tracer ran in what it traced, then the waiting for it off the CPU.
         """
         whole = max(0.0, effect.seconds)
-        cpu = float(self.run.sum() + self.waits.sum() + self.imports.sum()) + self.untraced_run_s
+        cpu = (
+            float(self.run.sum() + self.waits.sum() + self.imports.sum())
+            + self.untraced_run_s
+            + self.starts_s
+        )
         off = float(self.blocked.sum()) + self.untraced_blocked_s
         of_cpu = min(whole, max(0.0, cpu))
         of_off = min(whole - of_cpu, max(0.0, off))
@@ -107,7 +112,8 @@ class Composition:
         stood = 1.0 - of_off / off if of_off > 0 else 1.0
         return replace(
             self,
-            startup_s=self.startup_s - (whole - of_cpu - of_off),
+            startup_s=self.startup_s - (1.0 - ran) * self.starts_s - (whole - of_cpu - of_off),
+            starts_s=self.starts_s * ran,
             run=self.run * ran,
             own_run_s=self.own_run_s * ran,
             waits=self.waits * ran,

@@ -55,7 +55,7 @@ class _Helping:
     """What helpers did while the path's thread waited, by function; `part` of all that they did.
 
     `covered_s` of the waiting is theirs; `stood`, off the CPU, is known by kind in `stood_by`; `queue_s` waited
-    for a CPU.
+    for a CPU; `starts_s` of CPU time started and ended processes.
     """
 
     part: float
@@ -65,6 +65,7 @@ class _Helping:
     stood: Floats
     stood_by: Floats
     queue_s: float
+    starts_s: float
 
 
 def compose(
@@ -108,7 +109,8 @@ def compose(
         helpers_off_by[[*_FOR_OTHERS, pause_seconds.GIL]] = 0.0
     return _within_wall(
         reading.wall_s,
-        startup_s=reading.wall_s - queue_s - own.total_s,
+        startup_s=reading.wall_s - queue_s - own.total_s + helping.starts_s,
+        starts_s=helping.starts_s,
         imports=imports + helping.imports,
         own_imports_s=float(imports.sum()),
         run=np.where(polls, 0.0, run),
@@ -197,9 +199,10 @@ def _helping(
     elsewhere = float(own.off_by[pause_seconds.NOT_FOR_THREADS].sum())
     elsewhere += max(0.0, float(own.off_by[pause_seconds.LOCK][waits].sum()) - float(for_others.sum()))
     spun = part - _native_part(reading, part, ended - elsewhere)
+    starts_s = min(reading.helpers_starts_s, max(0.0, worked_s - float(helpers.sum())))
     run = _helpers(
         helpers,
-        worked_s,
+        worked_s - starts_s,
         reading.native_run_s,
         np.where(polls, 0.0, own.off),
         own.off + own.polled,
@@ -217,6 +220,7 @@ def _helping(
         stood,
         stood_by,
         part * reading.helpers_queue_s - spun * reading.native_queue_s,
+        part * starts_s,
     )
 
 

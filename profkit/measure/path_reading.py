@@ -35,7 +35,8 @@ class PathReading:
     otherwise) are ``None`` where not traced. `helpers` is active time of the program's other threads and
     processes; `helpers_wait` and `helpers_blocked` are 0 where not measured. `native_run_s` and
     `native_queue_s` are the parts of the helpers' sums in the path's process that run no Python.
-    `helpers_number` counts helpers. `uses_gpu`: a GPU worked during the run.
+    `helpers_starts_s` is CPU time of other processes before and after their functions, as far as all calls were
+    traced. `helpers_number` counts helpers. `uses_gpu`: a GPU worked during the run.
 
     `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`).
     `collected` is the garbage collector's time in the path's thread; `held` is how long threads waited while
@@ -64,6 +65,7 @@ class PathReading:
     own_imports: Floats | None = None
     native_run_s: float = 0.0
     native_queue_s: float = 0.0
+    helpers_starts_s: float = 0.0
     helpers_number: int = 0
     uses_gpu: bool = False
 
@@ -167,6 +169,9 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         own_imports=own_imports,
         native_run_s=_native_s(chosen, "run_s"),
         native_queue_s=_native_s(chosen, "run_queue_wait_s"),
+        helpers_starts_s=sum(
+            _outside_functions_s(process) for process in run.processes if process is not chosen
+        ),
         helpers_number=sum(max(1, len(process.threads)) for process in run.processes) - 1,
         uses_gpu=uses_gpu(run),
         **pauses,
@@ -250,6 +255,16 @@ def _native_s(process: Process, counter: str) -> float:
     """Return the sum of a counter over the threads without functions."""
     native = (getattr(thread, counter) for thread in process.threads if not len(thread.profile))
     return known_sum(native) or 0.0
+
+
+def _outside_functions_s(process: Process) -> float:
+    """Return CPU time of threads outside their functions; 0 where stacks were sampled, which misses functions."""
+    if not process.tiers or any(tier.kind != "exact" for tier in process.tiers):
+        return 0.0
+    threads = (thread for thread in process.threads if len(thread.profile) and thread.run_s is not None)
+    return sum(
+        max(0.0, (t.run_s or 0.0) - (t.tracer_s or 0.0) - float(_ran(t.profile).sum())) for t in threads
+    )
 
 
 def _ran(profile: Profile) -> Floats:

@@ -73,7 +73,7 @@ def _account(run: Run, chosen: Selected, keys: Keys) -> Account:
     reading = read_path(run, chosen, path_rank(chosen.processes, chosen.processes))
     masks = (names.where(of) for of in (waits_for_ranks, also_computes, waits_for_gpu))
     whole = compose(reading, waits, *masks)
-    return account_of_run(whole, names)
+    return account_of_run(whole, keys)
 
 
 def _stopped(one: _OneRun) -> float:
@@ -160,7 +160,17 @@ def _free(one: _OneRun) -> float | None:
 
 
 #: Readings of a comparison that need no baseline.
-_SHARED = ("main.wait", "rank.wait", "throttled", "kind.quota", "demand", "others", "steal", "off")
+_SHARED = (
+    "processes",
+    "main.wait",
+    "rank.wait",
+    "throttled",
+    "kind.quota",
+    "demand",
+    "others",
+    "steal",
+    "off",
+)
 
 READINGS_ALONE: Mapping[str, Reading] = {
     **{name: READINGS[name] for name in _SHARED},
@@ -189,6 +199,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
         "share",
         "part of the wall: imports in other processes than the main one",
         lambda o: max(0.0, o.account.imports_s) / (o.account.candidate_s or math.inf),
+    ),
+    "account.starts": Reading(
+        "share",
+        "part of the wall in functions that start processes, and in other processes outside their functions",
+        lambda o: max(0.0, o.account.starts_s) / (o.account.candidate_s or math.inf),
     ),
     "account.gil": Reading(
         "share",

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.origins import Origins
-from profkit.compare.process_calls import starts_processes
+from profkit.compare.process_calls import feeds_processes, starts_processes
 from profkit.compare.signals import Signals
-from profkit.identity.lookup_columns import rows_where
+from profkit.identity.lookup_columns import Keys, rows_where
 from profkit.measure.composition import Composition, Repeats
 from profkit.measure.waits_by_name import reads_files, syncs_files
 from profkit.model.arrays import Bools, Floats, median
@@ -110,9 +110,10 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
     reads, syncs = (rows_where(table.name, of) for of in (reads_files, syncs_files))
     read = _reading_s(whole_a, whole_b, reads, syncs)
-    starts = starts_processes(table)
+    only_start = starts_processes(table.keys)
+    starts = only_start | feeds_processes(table.keys)
     with_each = booked["startup"][1]
-    started = _seconds_of(whole_b, starts) - _seconds_of(whole_a, starts)
+    started = _started_s(whole_b, starts, only_start) - _started_s(whole_a, starts, only_start)
     if with_each is not None:
         started += float((with_each - (whole_b.imports - whole_a.imports))[~starts].sum())
     waited = waited_kinds(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
@@ -123,13 +124,14 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     )
 
 
-def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
-    """Return how the wall of one run is made up; `names` are the display names of its functions."""
+def account_of_run(composition: Composition, keys: Keys) -> Account:
+    """Return how the wall of one run is made up."""
     c = composition
+    names, starts = keys.name, starts_processes(keys)
     wall = c.wall_s
     booked = {
         "startup": (c.startup_s + float(c.imports.sum()), c.imports),
-        "running": (_cpu_seconds(c) - float(c.imports.sum()), c.run + c.waits),
+        "running": (_cpu_seconds(c) - float(c.imports.sum()) - c.starts_s, c.run + c.waits),
         "queue": (c.queue_s, c.queued),
         "loading": (c.loading_s, c.delivering),
         "blocked": (_blocked_seconds(c), c.blocked),
@@ -159,6 +161,7 @@ def account_of_run(composition: Composition, names: Sequence[str]) -> Account:
         merged,
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
+        starts_s=_started_s(c, starts, starts),
         helpers_waited=waited_kinds(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),
     )
@@ -178,9 +181,14 @@ def _reading_s(a: Composition, b: Composition, reads: Bools, syncs: Bools) -> tu
     return float(a.run[reads].sum()) + waited_a, float(b.run[reads].sum()) + waited_b
 
 
-def _seconds_of(c: Composition, rows: Bools) -> float:
-    """Return the time of the path in some functions: on a CPU, queued or off it."""
-    return float(c.run[rows].sum() + c.queued[rows].sum() + c.blocked[rows].sum())
+def _started_s(c: Composition, starts: Bools, only_start: Bools) -> float:
+    """Return the time of the path in functions that start processes, and of processes outside their functions.
+
+    It queues for a CPU as all the rest does.
+    """
+    cpu = _cpu_seconds(c)
+    queued = c.queue_s / cpu if cpu > 0 else 0.0
+    return (1.0 + queued) * (c.starts_s + float(c.run[starts].sum())) + float(c.blocked[only_start].sum())
 
 
 def _helpers_imports(c: Composition) -> float:
@@ -213,7 +221,7 @@ def _more_of_helpers(a: Composition, b: Composition) -> float:
 
 def _cpu_seconds(c: Composition) -> float:
     """Return CPU time on the path, polling included, since all of it may queue."""
-    return float(c.run.sum() + c.waits.sum() + c.imports.sum()) + c.untraced_run_s
+    return float(c.run.sum() + c.waits.sum() + c.imports.sum()) + c.starts_s + c.untraced_run_s
 
 
 def _blocked_seconds(c: Composition) -> float:
@@ -267,7 +275,11 @@ def _book(
     held = _held_by_code(a, b, origins)
     parts: _Booked = {
         "startup": (
-            b.startup_s - a.startup_s + float(imports.sum()) + with_queue * float(process_rows.sum()),
+            b.startup_s
+            - a.startup_s
+            + per_second * (b.starts_s - a.starts_s)
+            + float(imports.sum())
+            + with_queue * float(process_rows.sum()),
             imports + with_queue * process_rows,
         ),
         "work": (with_queue * float(work_rows.sum()), with_queue * work_rows),

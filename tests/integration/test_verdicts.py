@@ -256,3 +256,26 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
     assert shown["inventory"]["available_cpus"] == 2.0
     assert "share 1 CPU:" not in found.report("terminal")
     assert found.verdict is None or found.verdict.kind != "self-oversubscription"
+
+
+EXECUTORS = """
+import sys
+from concurrent.futures import ProcessPoolExecutor
+def work(k): return sum(i * k % 7 for i in range(20000))
+def main():
+    each, total = int(sys.argv[1]), 0
+    for first in range(0, 120, each):
+        with ProcessPoolExecutor(2) as pool: total += sum(pool.map(work, range(first, first + each)))
+    print(total)
+if __name__ == "__main__": main()
+"""
+
+
+@pytest.mark.alone
+def test_an_executor_for_every_two_tasks_is_start_up(tmp_path: Path) -> None:
+    one, many = (capture(tmp_path / each, EXECUTORS, each) for each in ("120", "2"))
+    found = compared(one, many)
+    assert (found.verdict.cause, found.verdict.rule) == ("start-up", "process-starts")
+    assert_adds_up(found)
+    # Most of it is neither in functions of the program nor in the main process.
+    assert 0.5 * found.account.program_s < found.account.starts_s

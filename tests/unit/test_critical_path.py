@@ -124,6 +124,15 @@ def test_threads_that_spin_end_no_wait_for_a_lock_of_python() -> None:
     assert float(filled.blocked.sum() + filled.loading_s) == pytest.approx(0.0)
 
 
+def test_starts_of_processes_are_no_work_of_their_functions() -> None:
+    """A helper runs for 3 s, 1 s of it in a function; the tracer saw that 1.5 s were before and after."""
+    of = reading(row(MAIN=1.0, LOCK=3.0), row(LOCK=3.0), helpers=row(JOB=1.0), helpers_run=3.0)
+    assert seconds(composed(of).run) == {MAIN: 1.0, JOB: 3.0}
+    found = composed(replace(of, helpers_starts_s=1.5))
+    assert seconds(found.run) == {MAIN: 1.0, JOB: 1.5}
+    assert (found.startup_s, found.starts_s) == (pytest.approx(1.5), pytest.approx(1.5))
+
+
 def unseen(of: PathReading, off: float, **more: object) -> PathReading:
     """The same by plain cProfile, whose thread was off the CPU for so long by the kernel's counters."""
     life = of.life_s or 0.0

@@ -254,8 +254,11 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         f"{p.share('account.imports')} of the lost time."
     ),
     "process-starts": lambda p: (
-        f"The candidate has {p.count('processes')} processes in all, the baseline {p.count('processes-before')}: "
-        f"starting them makes up {p.share('account.starts')} of the lost time."
+        f"The run has {p.count('processes')} processes in all: starting them takes {p.share('account.starts')} of "
+        "the wall."
+        if p.alone
+        else f"The candidate has {p.count('processes')} processes in all, the baseline "
+        f"{p.count('processes-before')}: starting them makes up {p.share('account.starts')} of the lost time."
     ),
     "slowing-settings": lambda p: (
         f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "

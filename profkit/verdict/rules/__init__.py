@@ -84,6 +84,7 @@ RULES_OF_ESTIMATES: tuple[Rule, ...] = (
 #: Rules of one run alone: it shows what it lacked, but not what changed.
 RULES_ALONE: tuple[Rule, ...] = (
     start_up.WORKER_IMPORTS_ALONE,
+    start_up.PROCESS_STARTS_ALONE,
     contention.THROTTLED_ALONE,
     contention.QUEUED_ALONE,
     data_starvation.LOADING_ALONE,

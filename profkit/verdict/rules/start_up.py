@@ -75,6 +75,24 @@ COMPILING = Rule(
     numbers=("jit.named", "jit.part"),
 )
 
+PROCESS_STARTS_ALONE = Rule(
+    id="process-starts",
+    cause="start-up",
+    about="starting processes takes a large part of the wall",
+    bucket="startup",
+    part="account.starts",
+    requires=("pair.counters",),
+    conditions=(
+        more("wall", "alone.wall"),
+        more("account.starts", "alone.waits"),
+    ),
+    confidence=0.8,
+    strength="account.starts",
+    evidence=("processes", "starts"),
+    advice=("start-once",),
+    numbers=("account.starts", "processes"),
+)
+
 WORKER_IMPORTS_ALONE = Rule(
     id="worker-imports",
     cause="start-up",

@@ -37,6 +37,9 @@
 /* A process that changes before this time, ns, has called nothing: it simply begins in the other tier. */
 #define NOTHING_YET_NS 100000
 
+/* Least part of its run time that a traced program takes itself. */
+#define OWN_LEAST 0.1
+
 /* Averaging time of queueing and running, ns. */
 #define LATELY_NS 5e8
 
@@ -239,10 +242,13 @@ void tiers_look(void) {
     struct since_look all = {0};
     int64_t now = clock_ticks();
     tables_each_running(add_since, &all);
-    pass(all.wait);
+    double ran = (double)clock_ticks_in(pass(all.wait)), most_added = (1 - OWN_LEAST) * ran;
     double events = (double)all.taken;
     double slowed = (double)clock_ticks_in(atomic_exchange(&in_byte_code, 0)) * slowed_part();
-    add_effect(COLD * events + slowed, COLD_LEAST * events + slowed / 2, COLD_MOST * events + 1.5 * slowed);
+    double likely = COLD * events + slowed, low = COLD_LEAST * events + slowed / 2;
+    double high = COLD_MOST * events + 1.5 * slowed;
+    likely = likely < most_added ? likely : most_added;
+    add_effect(likely, low < likely ? low : likely / 2, high < ran ? high : ran);
     store_effect();
     if (budget > 0 && spent > credit())
         tiers_want(TIER_SAMPLED);
@@ -410,7 +416,7 @@ void tiers_end_burst(void) {
     /* The time of counting is measured; the interpreter's part of an event is known for warm caches, as here. */
     double taken = (double)tiers_burst_taken + hook_traits.interpreter_part * events;
     double rest = lasted - taken;
-    rest = rest > lasted / 10 ? rest : lasted / 10;
+    rest = rest > OWN_LEAST * lasted ? rest : OWN_LEAST * lasted;
     double own = rest / (1 + slows); /* without tracing */
     last_bursts[n_bursts % PROMOTING_BURSTS].added = COLD * events + slows * own;
     last_bursts[n_bursts % PROMOTING_BURSTS].ran = own;
