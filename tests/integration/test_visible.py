@@ -101,6 +101,39 @@ def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> 
     assert found == set(fits), "what is seen no longer need not be listed"
 
 
+#: Says which functions' frames are left to the collector, and how many objects of functions that are over live on.
+FORGETS = """
+import ctypes, gc, threading, time, weakref
+ctypes.CDLL("libgomp.so.1")  # as pools of such libraries are what the agent looks for
+gc.disable()
+class Batch: pass
+seen = []
+def step():
+    batch = Batch()
+    seen.append(weakref.ref(batch))
+    until = time.perf_counter() + 0.02
+    while time.perf_counter() < until: sum(range(1000))
+def steps(number):
+    for _ in range(number): step()
+other = threading.Thread(target=steps, args=(20,))
+other.start()
+steps(40)
+other.join()
+alive = sum(batch() is not None for batch in seen)
+gc.set_debug(gc.DEBUG_SAVEALL)
+gc.collect()
+print(len(seen), alive, [one.f_code.co_name for one in gc.garbage if type(one).__name__ == "frame"])
+"""
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_no_variable_of_the_program_is_kept(tmp_path: Path, version: str) -> None:
+    """Python 3.12.1 crashes if the collector finds a buffer of `io.BytesIO` in a cycle, as multiprocessing makes."""
+    done = run_capture(tmp_path, interpreter(version), script(tmp_path, FORGETS))
+    assert (done.returncode, done.stdout) == (0, "60 0 []\n"), done.stderr
+
+
 def test_what_programs_see_is_documented() -> None:
     text = (ROOT / "docs" / "limitations.md").read_text(encoding="utf-8")
     section = text.partition("\n## What a program sees of profkit\n")[2].partition("\n## ")[0]

@@ -193,14 +193,21 @@ def _mapped() -> List[str]:
 
 
 def _something_is_loading() -> bool:
-    loads = ExtensionFileLoader.create_module.__code__
-    for top in list(sys._current_frames().values()):
-        frame: Optional[Any] = top
-        while frame is not None:
-            code = frame.f_code
-            if code is loads or (code.co_name == "__init__" and code.co_filename.endswith(_CTYPES)):
-                return True
-            frame = frame.f_back
+    frames = list(sys._current_frames().values())
+    try:
+        return any(map(_loads, frames))
+    finally:
+        # This frame is one of them: as a cycle it would keep the target's frames around it, with their variables.
+        frames.clear()
+
+
+def _loads(frame: Optional[Any]) -> bool:
+    create = ExtensionFileLoader.create_module.__code__
+    while frame is not None:
+        code = frame.f_code
+        if code is create or (code.co_name == "__init__" and code.co_filename.endswith(_CTYPES)):
+            return True
+        frame = frame.f_back
     return False
 
 
