@@ -39,6 +39,19 @@ def stack():
     return found
 
 
+def code_of_no_function():
+    """Whether the code of a function lives on that is no more."""
+    import gc
+    import weakref
+
+    names = {}
+    exec("def passing(): pass\npassing()", names)
+    code = weakref.ref(names["passing"].__code__)
+    names.clear()
+    gc.collect()
+    return code() is not None
+
+
 def looked():
     # At the begin, nothing is imported before this has looked at what is.
     facts = {
@@ -104,6 +117,7 @@ def looked_by_modules():
         "atexit": atexit._ncallbacks(),
         "start method": multiprocessing.get_start_method(),
         "linecache": sorted(linecache.cache),
+        "code of a function that is no more": code_of_no_function(),
         "cProfile.Profile.__mro__": [described(base) for base in cProfile.Profile.__mro__],
     }
     if threading.current_thread() is threading.main_thread():
