@@ -68,7 +68,7 @@ BEFORE_MONITORING: dict[str, Callable[[Any, Any], bool]] = {
 }
 WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": monitoring}
 #: What other tests look at.
-ELSEWHERE = {"-X importtime", "-v", "sitecustomize"}
+ELSEWHERE = {"-X importtime", "-v", "sitecustomize", "sys.addaudithook"}
 
 
 def without_profkit(
@@ -133,6 +133,31 @@ def test_no_variable_of_the_program_is_kept(tmp_path: Path, version: str) -> Non
     """Python 3.12.1 crashes if the collector finds a buffer of `io.BytesIO` in a cycle, as multiprocessing makes."""
     done = run_capture(tmp_path, interpreter(version), script(tmp_path, FORGETS))
     assert (done.returncode, done.stdout) == (0, "60 0 []\n"), done.stderr
+
+
+#: Says which events there are, and which files.
+AUDITS = """
+import sys, time
+seen = set()
+sys.addaudithook(lambda event, arguments: seen.add((event, str(arguments[0]) if arguments else "")))
+import atexit
+atexit.register(lambda: print(*sorted(map(" ".join, seen)), sep="\\n"))  # after the agent's own
+until = time.perf_counter() + 0.5
+while time.perf_counter() < until: sum(range(1000))
+"""
+AUDITED = r"(open|os\.listdir|os\.rename|os\.symlink) (/proc/self/|\S*/\.run\.prof\.spool-|sampled$)"
+AUDITED += r"|marshal\.dumps |sys\.setprofile $|sys\.monitoring\.register_callback "
+
+
+@pytest.mark.interpreters
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_what_audit_hooks_see(tmp_path: Path, version: str) -> None:
+    command = [interpreter(version), script(tmp_path, AUDITS)]
+    before = without_profkit(tmp_path, *command).stdout.splitlines()
+    after = run_capture(tmp_path, *command, options=("--quiet",)).stdout.splitlines()
+    added = [line for line in after if line not in before]
+    assert added
+    assert [line for line in added if not re.match(AUDITED, line)] == []
 
 
 def test_what_programs_see_is_documented() -> None:
