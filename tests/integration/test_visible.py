@@ -68,7 +68,7 @@ BEFORE_MONITORING: dict[str, Callable[[Any, Any], bool]] = {
 }
 WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": monitoring}
 #: What other tests look at.
-ELSEWHERE = {"-X importtime", "-v", "sitecustomize", "sys.addaudithook"}
+ELSEWHERE = {"-X importtime", "-v", "sitecustomize", "sys.addaudithook", "pdb.set_trace()"}
 
 
 def without_profkit(

@@ -377,6 +377,8 @@ class Session:
             wrapper.__doc__ = original.__doc__
             wrapper.__text_signature__ = getattr(original, "__text_signature__", None)  # type: ignore[attr-defined]
             setattr(os, name, wrapper)
+            if original in os.supports_fd:
+                os.supports_fd.add(wrapper)
 
         wrap("_exit", "exited")
         wrap("execv", "replaced")

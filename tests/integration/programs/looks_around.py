@@ -63,6 +63,7 @@ def looked():
         "dir(sys)": dir(sys),
         "functions of sys": functions_in_python(sys),
         "functions of os": functions_in_python(os),
+        "os.supports_fd": sorted(one.__name__ for one in os.supports_fd if one is getattr(os, one.__name__)),
         "functions of builtins": functions_in_python(sys.modules["builtins"]),
         "sys.flags": str(sys.flags),
         "sys._xoptions": sorted(sys._xoptions),
