@@ -56,6 +56,10 @@ def calls_of_processes(
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])
     source = np.bincount(callee[direct], (after - before)[direct], n).astype(np.float64)
     source = np.where(feeds, change, source)
+    few, many = sorted(number - 1 for number in processes)  # beside the main one
+    if few > 0:  # then more processes do not explain more messages to each
+        most = (many / few - 1.0) * np.minimum(calls_a, calls_b)
+        source = np.clip(source, -most, most)
     passes = ~direct & ~feeds[caller] & ~imports[caller]
     per_call = np.where(
         calls_a[caller] > 0,
@@ -66,7 +70,7 @@ def calls_of_processes(
     current = np.clip(source, lowest, highest)
     for _ in range(STEPS):
         handed = np.bincount(callee[passes], (per_call * current[caller])[passes], n)
-        following = np.where(feeds, change, np.clip(source + handed, lowest, highest))
+        following = np.where(feeds, source, np.clip(source + handed, lowest, highest))
         if np.allclose(following, current, rtol=1e-6, atol=0.5):
             break
         current = following

@@ -251,6 +251,12 @@ def test_what_the_workers_do_more_is_work() -> None:
     assert more.signals.movement.calls_factor > 1.3
 
 
+def test_more_messages_to_each_process_do_not_come_with_their_number() -> None:
+    """Three workers in place of two, each of which gets a hundred times as many."""
+    found = compare(with_workers(2), with_workers(3, steps=100 * 100))
+    assert added(found, DUMP, (3, 4)) == 0.5 * 2 * 100
+
+
 # What other calls account for: divided by who calls, exact, symmetric and bounded
 
 SUM = "<built-in method builtins.sum>"

@@ -63,7 +63,7 @@ def calls_per_call(p: VerdictNumbers) -> str:
     if p.numbers.get("code.other-callee"):
         return (
             f"{name} calls other functions each time it runs; no other caller changed. {part}. Its source is not in "
-            "the files."
+            "the files: an option that selects another branch would look the same."
         )
     return (
         f"{name} calls the same functions more often each time it runs; no other caller changed. {part}. Its source "

@@ -13,6 +13,8 @@ COLLECTIONS = Rule(
     about="most of the lost time is garbage collection in the thread of the critical path",
     bucket="gc",
     requires=("pair.counters",),
+    # What runs in place of something else also makes the objects that are collected.
+    unless=("other-function",),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.gc", "part.most"),
