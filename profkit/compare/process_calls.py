@@ -56,10 +56,7 @@ def calls_of_processes(
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])
     source = np.bincount(callee[direct], (after - before)[direct], n).astype(np.float64)
     source = np.where(feeds, change, source)
-    few, many = sorted(number - 1 for number in processes)  # beside the main one
-    if few > 0:  # then more processes do not explain more messages to each
-        most = (many / few - 1.0) * np.minimum(calls_a, calls_b)
-        source = np.clip(source, -most, most)
+    source = with_processes(source, np.minimum(calls_a, calls_b), processes)
     passes = ~direct & ~feeds[caller] & ~imports[caller]
     per_call = np.where(
         calls_a[caller] > 0,
@@ -75,6 +72,18 @@ def calls_of_processes(
             break
         current = following
     return current
+
+
+def with_processes(change: Floats, least: Floats, processes: tuple[int, int]) -> Floats:
+    """Limit a change of what processes do to what another number of them explains; `least` is the lesser side's.
+
+    More messages to each do not come with their number. All of it may where a side has the main process only.
+    """
+    few, many = sorted(number - 1 for number in processes)
+    if few <= 0:
+        return change
+    most = (many / few - 1.0) * least
+    return np.clip(change, -most, most)
 
 
 def _names(keys: Sequence[FunctionKey]) -> Sequence[str]:

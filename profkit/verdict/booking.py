@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.origins import Origins
-from profkit.compare.process_calls import feeds_processes, starts_processes
+from profkit.compare.process_calls import feeds_processes, starts_processes, with_processes
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import Keys, rows_where
 from profkit.measure.composition import Composition, Repeats
@@ -110,12 +110,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
     reads, syncs = (rows_where(table.name, of) for of in (reads_files, syncs_files))
     read = _reading_s(whole_a, whole_b, reads, syncs)
-    only_start = starts_processes(table.keys)
-    starts = only_start | feeds_processes(table.keys)
-    with_each = booked["startup"][1]
-    started = _started_s(whole_b, starts, only_start) - _started_s(whole_a, starts, only_start)
-    if with_each is not None:
-        started += float((with_each - (whole_b.imports - whole_a.imports))[~starts].sum())
+    started = _more_started_s(whole_a, whole_b, signals, booked["startup"][1])
     waited = waited_kinds(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
     return Account(
@@ -161,7 +156,7 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
         merged,
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
-        starts_s=_started_s(c, starts, starts),
+        starts_s=_started_s(c, starts),
         helpers_waited=waited_kinds(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),
     )
@@ -181,14 +176,29 @@ def _reading_s(a: Composition, b: Composition, reads: Bools, syncs: Bools) -> tu
     return float(a.run[reads].sum()) + waited_a, float(b.run[reads].sum()) + waited_b
 
 
-def _started_s(c: Composition, starts: Bools, only_start: Bools) -> float:
-    """Return the time of the path in functions that start processes, and of processes outside their functions.
+def _started_s(c: Composition, starts: Bools) -> float:
+    """Return the time of the path in functions that start processes, and of processes outside their functions."""
+    return _queueing(c) * (c.starts_s + float(c.run[starts].sum())) + float(c.blocked[starts].sum())
 
-    It queues for a CPU as all the rest does.
-    """
+
+def _more_started_s(a: Composition, b: Composition, signals: Signals, with_each: Floats | None) -> float:
+    """Return what starting and feeding more processes added; `with_each` is booked as calls that come with each."""
+    keys = signals.table.keys
+    starts = starts_processes(keys)
+    feeds = feeds_processes(keys) & ~starts
+    fed = [np.array(_queueing(side) * side.run[feeds].sum()) for side in (a, b)]
+    numbers = signals.baseline.processes, signals.candidate.processes
+    added = _started_s(b, starts) - _started_s(a, starts)
+    added += float(with_processes(fed[1] - fed[0], np.minimum(*fed), numbers))
+    if with_each is not None:
+        added += float((with_each - (b.imports - a.imports))[~(starts | feeds)].sum())
+    return added
+
+
+def _queueing(c: Composition) -> float:
+    """Return the seconds, queueing included, of a second of CPU time on the path."""
     cpu = _cpu_seconds(c)
-    queued = c.queue_s / cpu if cpu > 0 else 0.0
-    return (1.0 + queued) * (c.starts_s + float(c.run[starts].sum())) + float(c.blocked[only_start].sum())
+    return 1.0 + c.queue_s / cpu if cpu > 0 else 1.0
 
 
 def _helpers_imports(c: Composition) -> float:

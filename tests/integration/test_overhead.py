@@ -99,6 +99,7 @@ def samples(process: Process) -> int:
     return sum(int(column.sum()) for column in found if column is not None)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("version", OLD + NEW)
 def test_what_costs_too_much_to_trace_is_sampled(tmp_path: Path, version: str) -> None:
     for _ in range(TRIES):
@@ -370,6 +371,7 @@ for _ in range(200):
 """
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.8", "3.11"])
 def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, version: str) -> None:
     """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
