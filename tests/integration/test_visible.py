@@ -67,7 +67,7 @@ BEFORE_MONITORING: dict[str, Callable[[Any, Any], bool]] = {
     "threading.getprofile()": lambda a, b: (a, b) == ("None", "<bound method ThreadTracer._thread_started"),
 }
 WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": monitoring}
-#: What other tests look at.
+#: What other tests look at, and of pdb benchmarks/interpreter_tests.py.
 ELSEWHERE = {"-X importtime", "-v", "sitecustomize", "sys.addaudithook", "pdb.set_trace()"}
 
 
