@@ -39,11 +39,12 @@ MODULES = (
     "test_trace test_traceback test_tracemalloc test_typing test_unittest test_venv test_wait4 "
     "test_warnings test_weakref test_with test_yield_from test_zipimport"
 )
-#: Tests of what is listed: `sys.setprofile` is written in Python, tools and descriptors are taken, code is kept,
-#: `pdb.set_trace()` stops later.
+#: Tests of what is listed: `sys.setprofile` is written in Python, a tool and descriptors are taken, code is kept,
+#: audit hooks see the agent, and `pdb.set_trace()` stops later (doctests, of `pdb` and of `doctest`).
 LISTED = re.compile(
-    r"test_(sys_setprofile|monitoring|cprofile|audit|pdb)\.|test_code\.(CoExtra|CodeWeakRef)|\.test_pass_fds_redirected"
-    r"|\.test_get_traced_memory"
+    r"test_(sys_setprofile|monitoring)\.|test_code\.(CoExtra|CodeWeakRef)|\.test_pass_fds_redirected"
+    r"|\.test_get_traced_memory|\.test_profile_(as_context_manager|enable_disable)"
+    r"|\.test_sys_(getframemodulename|monitoring_register_callback)|\.test_pdb_|test_pdb\.test_post_mortem"
 )
 
 

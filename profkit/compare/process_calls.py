@@ -56,7 +56,7 @@ def calls_of_processes(
     direct = imports[caller] | (feeds[caller] & (library | feeds)[callee])
     source = np.bincount(callee[direct], (after - before)[direct], n).astype(np.float64)
     source = np.where(feeds, change, source)
-    source = with_processes(source, np.minimum(calls_a, calls_b), processes)
+    source = limited_by_number(source, np.minimum(calls_a, calls_b), processes)
     passes = ~direct & ~feeds[caller] & ~imports[caller]
     per_call = np.where(
         calls_a[caller] > 0,
@@ -74,7 +74,7 @@ def calls_of_processes(
     return current
 
 
-def with_processes(change: Floats, least: Floats, processes: tuple[int, int]) -> Floats:
+def limited_by_number(change: Floats, least: Floats, processes: tuple[int, int]) -> Floats:
     """Limit a change of what processes do to what another number of them explains; `least` is the lesser side's.
 
     More messages to each do not come with their number. All of it may where a side has the main process only.

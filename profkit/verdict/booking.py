@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.origins import Origins
-from profkit.compare.process_calls import feeds_processes, starts_processes, with_processes
+from profkit.compare.process_calls import feeds_processes, limited_by_number, starts_processes
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import Keys, rows_where
 from profkit.measure.composition import Composition, Repeats
@@ -189,7 +189,7 @@ def _more_started_s(a: Composition, b: Composition, signals: Signals, with_each:
     fed = [np.array(_queueing(side) * side.run[feeds].sum()) for side in (a, b)]
     numbers = signals.baseline.processes, signals.candidate.processes
     added = _started_s(b, starts) - _started_s(a, starts)
-    added += float(with_processes(fed[1] - fed[0], np.minimum(*fed), numbers))
+    added += float(limited_by_number(fed[1] - fed[0], np.minimum(*fed), numbers))
     if with_each is not None:
         added += float((with_each - (b.imports - a.imports))[~(starts | feeds)].sum())
     return added

@@ -255,10 +255,11 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
     ),
     "process-starts": lambda p: (
         f"The run has {p.count('processes')} processes in all: starting them takes {p.share('account.starts')} of "
-        "the wall."
+        "the wall, queueing included."
         if p.alone
         else f"The candidate has {p.count('processes')} processes in all, the baseline "
-        f"{p.count('processes-before')}: starting them makes up {p.share('account.starts')} of the lost time."
+        f"{p.count('processes-before')}: starting and feeding them, queueing included, makes up "
+        f"{p.share('account.starts')} of the lost time."
     ),
     "slowing-settings": lambda p: (
         f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "
