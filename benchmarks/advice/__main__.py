@@ -102,6 +102,13 @@ class Result:
         return self.lost_s > LOST * self.clean_s
 
     @property
+    def kept(self) -> bool:
+        """Whether `ENOUGH` of what was promised came back."""
+        return self.advised_s is not None and self.contended_s - self.advised_s >= ENOUGH * (
+            self.predicted_s or 0.0
+        )
+
+    @property
     def won_back(self) -> float:
         """Part (1) of the loss."""
         return (self.contended_s - self.advised_s) / self.lost_s if self.advised_s is not None else 0.0
@@ -121,6 +128,9 @@ def main() -> None:
     parser.add_argument("directory", type=Path, nargs="?")
     parser.add_argument("--only", nargs="*", default=[case.name for case in CASES], help="cases")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further case after so long")
+    parser.add_argument(
+        "--work", type=float, default=1.0, help="times as much work as in the verdict benchmark"
+    )
     parser.add_argument("--corpus", type=Path, help="look at the pairs of this corpus instead")
     given = parser.parse_args()
     if given.corpus is not None:
@@ -134,7 +144,7 @@ def main() -> None:
         file = given.directory.resolve() / case.name / "result.json"
         if not file.exists() and time.monotonic() - begun < given.seconds:
             file.parent.mkdir(parents=True, exist_ok=True)
-            result = _measured(case, given.python.absolute(), file.parent)
+            result = _measured(case, given.python.absolute(), file.parent, given.work)
             if result is None:
                 why = "other programs ran, or the capture as it should be was the slower one"
                 print(f"{case.name}: left out, {why}", flush=True)
@@ -173,14 +183,14 @@ def _of_corpus(directory: Path) -> str:
     )
 
 
-def _measured(case: Case, python: Path, place: Path) -> Result | None:
+def _measured(case: Case, python: Path, place: Path, work: float) -> Result | None:
     """Return what came of a pair; ``None`` where other programs took CPUs while it was captured."""
     few, many = (1, 1) if case.size == "cpus" else (CPUS, TOO_MANY_PER_CPU * CPUS)
     commands = {}
     # As the verdict benchmark does: profkit is tied with the program, and the command does not say so.
     tied = {"clean": [], "contended": ["taskset", "-c", "0"] if case.form == "pinned" else []}
     for side, number in (("clean", few), ("contended", many)):
-        commands[side] = _staged(case, python, place / side, number)
+        commands[side] = _staged(case, python, place / side, number, work)
     for side, (command, variables) in commands.items():
         output = place / f"{side}.prof"
         _run(["capture", "-q", "-o", str(output), "--", *command], place / side, variables, tied[side])
@@ -204,7 +214,7 @@ def _measured(case: Case, python: Path, place: Path) -> Result | None:
         "--format",
         "json",
         "--limit",
-        "40",
+        str(round(40 * work)),
     ]
     if advice and advice[0]["cures"]:
         tried = json.loads(_run(words, place, {}) or json.dumps(tried))
@@ -229,12 +239,14 @@ def _measured(case: Case, python: Path, place: Path) -> Result | None:
     )
 
 
-def _staged(case: Case, python: Path, place: Path, number: int) -> tuple[list[str], dict[str, str]]:
+def _staged(
+    case: Case, python: Path, place: Path, number: int, work: float
+) -> tuple[list[str], dict[str, str]]:
     """Put the program into a directory, and return its command and variables."""
     place.mkdir(exist_ok=True)
     program = PROGRAMS[case.program]
     source = (PROGRAMS_AT / f"{case.program}.py").read_text(encoding="utf-8")
-    settings = {"work": program.work, "size": 1.0, "threads": CPUS, "workers": CPUS, "port": 0}
+    settings = {"work": round(program.work * work), "size": 1.0, "threads": CPUS, "workers": CPUS, "port": 0}
     command = [str(python), f"{case.program}.py"]
     variables = dict(program.environment)
     if case.form == "argument":
@@ -297,7 +309,8 @@ def _table(found: list[Result]) -> Iterator[str]:
     good = sum(one.won_back >= ENOUGH for one in counted)
     yield ""
     yield (
-        f"{good} of {len(counted)} pairs that lost time won back 80 % of it or more; "
+        f"{good} of {len(counted)} pairs that lost time won back 80 % of it or more, and "
+        f"{sum(one.kept for one in counted)} 80 % of what was promised; "
         f"{sum(one.harmed for one in found)} of {len(found)} were harmed."
     )
 

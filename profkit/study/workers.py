@@ -25,6 +25,8 @@ Result = TypeVar("Result")
 
 #: Files per task: enough to make transfers cheap, few enough to keep all workers busy until the end.
 _CHUNK = 8
+#: Time in which a scheduler must answer.
+PATIENCE = "10s"
 #: Bytes of files from which starting other processes pays.
 _WORTH_BYTES = 16 << 20
 
@@ -107,7 +109,7 @@ def _cluster(address: str, chunk: int) -> Iterator[Crew]:
     except ImportError:
         raise refused("Dask is not installed; install profkit[dask]") from None
     try:
-        client: Any = Client(address, timeout="10s", set_as_default=False)  # type: ignore[no-untyped-call]
+        client: Any = Client(address, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError, TimeoutError) as error:
         problem = " ".join(str(error).split())[:120] or type(error).__name__
         raise refused(f"no scheduler answers there: {problem}") from None

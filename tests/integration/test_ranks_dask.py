@@ -129,7 +129,7 @@ def test_files_in_memory_of_the_process(job: Path) -> None:
 
 def test_an_address_without_a_scheduler_is_one_line(job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     imported("distributed")
-    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    monkeypatch.setattr("profkit.study.workers.PATIENCE", "1s")
     done = ranks(job, "--dask", "tcp://127.0.0.1:9", status=2)
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
     assert "--dask tcp://127.0.0.1:9: no scheduler answers there" in done.stderr

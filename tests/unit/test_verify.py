@@ -230,8 +230,8 @@ def advice_of(*children: tuple[float, float], affinity: int = 2) -> list[Advice]
 def test_a_run_on_one_cpu_is_let_onto_the_others() -> None:
     first, fewer, leave, verify = advice_of((2.0, 3.0), affinity=1)
     assert (first.kind, first.argv) == ("more-cpus", ("taskset", "-c", "0-1", "python", "train.py"))
-    # 5 CPU seconds on two CPUs take 2.5 s at least.
-    assert 0 < first.predicted_gain_s <= 6.0 - 2.5
+    # 5 CPU seconds on two CPUs take 2.5 s at least, and 3 s where these are idle as often as in the baseline.
+    assert 0 < first.predicted_gain_s <= 6.0 - 3.0
     # On one CPU they take 5 s, however few of them there are.
     assert (fewer.kind, fewer.predicted_gain_s) == ("start-fewer", pytest.approx(1.0))
     assert (leave.kind, leave.subject[0]) == ("not-the-code", "f")

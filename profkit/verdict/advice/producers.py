@@ -93,14 +93,9 @@ def _pools_unknown(side: SideFacts) -> bool:
 def _limits(case: Judged, lost: float) -> Found:
     """Return advice on sizes that the inventory shows to be too large, where cutting them pays."""
     side = case.now
-    most = tuple(
-        math.inf
-        if side.wall_s is None or (least := _least_wall(case, side.available_cpus, spins=spins)) is None
-        else max(0.0, side.wall_s - least)
-        for spins in (True, False)
-    )
+    most = tuple(_saved(case, side.available_cpus, spins=spins) for spins in (True, False))
     found = limit_advice(side.inventory, side.command, lost, (most[0], most[1]))
-    yield from (advice for advice in found if _worth_it(advice, side))
+    yield from (_promised(advice, case, side.available_cpus) for advice in found if _worth_it(advice, side))
 
 
 def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | None:
@@ -115,6 +110,27 @@ def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | Non
     return min(known) / cpus
 
 
+def _saved(case: Judged, cpus: float | None, *, spins: bool) -> float:
+    """Return the seconds that `_least_wall` is shorter than the run; infinite if unknown."""
+    least = _least_wall(case, cpus, spins=spins)
+    return math.inf if least is None or case.now.wall_s is None else max(0.0, case.now.wall_s - least)
+
+
+def _promised(advice: Advice, case: Judged, cpus: float | None) -> Advice:
+    """Return advice whose gain leaves the CPUs idle for the same part of the time as in the baseline.
+
+    Work in one thread keeps the other CPUs idle with any setting; a baseline with as many CPUs shows for how long.
+    """
+    before = case.before
+    least = _least_wall(case, cpus, spins=False)
+    busy = sum(cores or 0.0 for cores in (before.own_cores, before.others_cores, before.steal_cores))
+    if not busy or not cpus or before.available_cpus != cpus or least is None or not case.now.wall_s:
+        return advice
+    most = case.now.wall_s - least / min(1.0, busy / cpus)
+    kept = most if most >= LEAST_GAIN * case.now.wall_s else 0.0
+    return replace(advice, predicted_gain_s=min(advice.predicted_gain_s, kept))
+
+
 def _worth_it(advice: Advice, side: SideFacts) -> bool:
     return not advice.predicted_gain_s < LEAST_GAIN * (side.wall_s or 0.0)
 
@@ -123,15 +139,13 @@ def _more_cpus(case: Judged, lost: float) -> Found:
     side = case.now
     free = _free_to_take(case)
     numbers = {"cpus": side.available_cpus, "machine": free}
-    least = _least_wall(case, free, spins=False)
-    if free and least is not None and side.wall_s:
+    gain = _saved(case, free, spins=False)
+    if free and math.isfinite(gain):
         words = side.command
         argv = ("taskset", "-c", f"0-{free - 1}", *(words[3:] if words[:2] == ("taskset", "-c") else words))
-        advice = Advice(
-            "more-cpus", argv, cures="queue", predicted_gain_s=max(0.0, side.wall_s - least), numbers=numbers
-        )
+        advice = Advice("more-cpus", argv, cures="queue", predicted_gain_s=gain, numbers=numbers)
         if _worth_it(advice, side):
-            yield advice
+            yield _promised(advice, case, free)
 
 
 def _free_to_take(case: Judged) -> int:
@@ -189,10 +203,7 @@ def _raise_quota(case: Judged, lost: float) -> Found:
     if side.available_cpus and _pools_unknown(side):
         threads = str(max(1, int(side.available_cpus)))
         yield Advice("within-quota", side.command, {"OMP_NUM_THREADS": threads}, cures="queue")
-    gain = math.nan
-    least = _least_wall(case, float(side.inventory.affinity or 0), spins=False)
-    if least is not None and side.wall_s:
-        gain = max(0.0, side.wall_s - least)
+    gain = _saved(case, float(side.inventory.affinity or 0), spins=False)
     yield Advice(
         "look-at-quota",
         ("cat", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu.stat"),
