@@ -1,6 +1,6 @@
 """Switches of the test suite: ``pytest --update-golden`` writes the expected outputs anew.
 
-``pytest -n 2`` runs two tests at a time, except those marked ``alone``. What was skipped is said in a few lines, by
+``pytest -n auto`` runs several tests at a time, except those marked ``alone``. What was skipped is said in a few lines, by
 what was missing (`tests.requirements`).
 """
 
@@ -42,6 +42,12 @@ def usual_signals() -> None:
     for name in ("SIGQUIT", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one more than there are CPUs: a third of the time, tests wait for programs, pipes and clocks."""
+    return len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
