@@ -6,6 +6,7 @@ conftest.py makes the directory for it, and removes it at the end.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -70,13 +71,19 @@ def refused(capsys: Capture, *words: object) -> str:
     return str(err)
 
 
-def check_schema(value: object, name: str) -> None:
-    """Check a JSON value against a schema of docs/schema."""
+@functools.cache
+def validator(name: str) -> Any:
+    """Return the validator of a schema of docs/schema."""
     import jsonschema
 
     schema = json.loads((Path(__file__).parents[1] / "docs" / "schema" / name).read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(value)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def check_schema(value: object, name: str) -> None:
+    """Check a JSON value against a schema of docs/schema."""
+    validator(name).validate(value)
 
 
 def words_of(text: str, between: str | None = None) -> list[str]:

@@ -186,7 +186,9 @@ def _helping(
     for_others = stood_by[_FOR_OTHERS].sum(axis=0)
     stood = stood - for_others
     stood_by[_FOR_OTHERS] = 0.0
-    helpers = _at_most(np.where(ranks, 0.0, reading.helpers), reading.helpers_run_s)
+    # Samples may find more in the functions than the kernel counted of the threads that have any.
+    in_python_s = max(0.0, reading.helpers_run_s - reading.native_run_s)
+    helpers = _at_most(np.where(ranks, 0.0, reading.helpers), in_python_s)
     worked_s = reading.helpers_run_s - float(helpers[polls].sum())
     helpers = np.where(polls, 0.0, helpers)
     active = worked_s + reading.helpers_queue_s + float(stood.sum())
@@ -199,7 +201,7 @@ def _helping(
     elsewhere = float(own.off_by[pause_seconds.NOT_FOR_THREADS].sum())
     elsewhere += max(0.0, float(own.off_by[pause_seconds.LOCK][waits].sum()) - float(for_others.sum()))
     spun = part - _native_part(reading, part, ended - elsewhere)
-    starts_s = min(reading.helpers_starts_s, max(0.0, worked_s - float(helpers.sum())))
+    starts_s = min(reading.helpers_starts_s, max(0.0, worked_s - reading.native_run_s - float(helpers.sum())))
     run = _helpers(
         helpers,
         worked_s - starts_s,

@@ -263,9 +263,12 @@ def active_seconds(process: Process) -> tuple[float, float]:
 
 
 def of_process(process: Process, own: str, of_threads: str) -> float | None:
-    """Return a process's own counter, else the sum over its threads."""
-    value: float | None = getattr(process, own)
-    return value if value is not None else known_sum(getattr(t, of_threads) for t in process.threads)
+    """Return a process's own counter or the sum over its threads, whichever is more.
+
+    The former includes threads that are not listed; the latter goes on after the process's agent has ended.
+    """
+    known = (getattr(process, own), known_sum(getattr(t, of_threads) for t in process.threads))
+    return max((value for value in known if value is not None), default=None)
 
 
 def ran_s(process: Process) -> float | None:

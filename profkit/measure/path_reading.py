@@ -16,7 +16,7 @@ from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
 from profkit.measure.selected_processes import Selected
-from profkit.measure.side_facts import delivery_seconds, first_thread, main_processes, uses_gpu
+from profkit.measure.side_facts import delivery_seconds, first_thread, lifetime, main_processes, uses_gpu
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.arrays import Floats, Rows, known_sum, spread
@@ -153,7 +153,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         }
     return PathReading(
         wall_s=wall,
-        life_s=chosen.wall_s if chosen.wall_s is not None else wall,
+        life_s=lifetime(chosen, wall),
         run_s=thread.run_s,
         queue_s=thread.run_queue_wait_s,
         own=own,

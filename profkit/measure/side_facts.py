@@ -209,7 +209,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     wait_s = known_sum(map(queued_s, run.processes))
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
-    lives = known_sum([p.wall_s if p.wall_s is not None else wall for p in mains])
+    lives = known_sum([lifetime(p, wall) for p in mains])
     off = None
     if lives is not None and main_run is not None and main_wait is not None:
         off = max(0.0, lives - main_run - main_wait)
@@ -330,6 +330,19 @@ def _pools(run: Run, wall: float | None) -> float | None:
         if process.pools is not None and working:
             sizes.append(max([pool.threads or 1 for pool in process.pools], default=1))
     return float(sum(sizes)) if sizes else None
+
+
+def lifetime(process: Process, wall_s: float | None) -> float | None:
+    """Return the seconds that a process lived: as its agent saw it, or as long as its first thread did something.
+
+    The kernel counts until the process is gone. After its agent has ended, unloading large libraries takes CPU time.
+    """
+    seen = process.wall_s if process.wall_s is not None else wall_s
+    thread = first_thread(process)
+    if seen is None or wall_s is None or thread is None or thread.profile.blocked is None:
+        return seen
+    did = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) + float(thread.profile.blocked.sum())
+    return max(seen, min(wall_s, did))
 
 
 def delivery_seconds(process: Process) -> float | None:

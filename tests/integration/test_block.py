@@ -29,7 +29,7 @@ def checked(version: str, directory: Path, *names: str) -> dict[str, Any]:
     if version != "here":
         python = interpreter(version)
         extra["PYTHONPATH"] += os.pathsep + str(packages(python, "numpy"))
-    command = [python, "-X", "dev", "-W", "error", str(PROGRAMS / "block.py"), str(directory), *names]
+    command = [python, "-W", "error", str(PROGRAMS / "block.py"), str(directory), *names]
     done = finished(command, env=environment(**extra), timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     said: dict[str, Any] = json.loads(done.stdout)

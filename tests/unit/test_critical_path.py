@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.measure.composition import Composition
@@ -84,6 +86,49 @@ def seconds(values: np.ndarray) -> dict[int, float]:
 def kinds(**rows: np.ndarray) -> np.ndarray:
     """Seconds by kind of waiting and row."""
     return np.array([rows.get(what, np.zeros(ROWS)) for what in WAITS])
+
+
+SECONDS = st.floats(0.0, 100.0)
+BY_ROW = st.lists(SECONDS, min_size=ROWS, max_size=ROWS).map(np.array)
+PARTS = st.lists(st.floats(0.0, 0.5), min_size=ROWS, max_size=ROWS).map(np.array)
+BY_KIND = st.lists(BY_ROW, min_size=len(WAITS), max_size=len(WAITS)).map(np.array)
+
+
+@given(
+    st.builds(reading, BY_ROW, startup=SECONDS),
+    *(PARTS, PARTS),
+    st.fixed_dictionaries(
+        {
+            "run_s": SECONDS,
+            "queue_s": SECONDS,
+            "helpers": BY_ROW,
+            "helpers_blocked": BY_ROW,
+            "helpers_wait": BY_ROW,
+            "helpers_run_s": SECONDS,
+            "helpers_queue_s": SECONDS,
+            "native_run_s": SECONDS,
+            "native_queue_s": SECONDS,
+            "helpers_starts_s": SECONDS,
+            "delivery_s": SECONDS,
+            "own_imports": BY_ROW,
+            "helpers_imports": BY_ROW,
+            "helpers_number": st.integers(0, 9),
+        }
+    ),
+    st.none() | st.tuples(BY_KIND, BY_KIND, BY_ROW, BY_ROW),
+    SECONDS,
+)
+def test_parts_add_up_whatever_clocks_and_samples_say(
+    of: PathReading, off: np.ndarray, wait: np.ndarray, known: dict, pauses: tuple | None, beside: float
+) -> None:
+    known["native_run_s"] = min(known["native_run_s"], known["helpers_run_s"])
+    known["native_queue_s"] = min(known["native_queue_s"], known["helpers_queue_s"])
+    if pauses is not None:
+        names = ("own_waits", "helpers_waits", "collected", "held")
+        known |= dict(zip(names, pauses, strict=True))
+    found = composed(replace(of, own_blocked=off * of.own, own_wait=wait * of.own, **known), beside)
+    for part in ("run", "blocked", "waits", "imports", "gil", "collected"):
+        assert (getattr(found, part) is None) or (getattr(found, part) >= -1e-9).all(), part
 
 
 def test_who_has_the_interpreters_lock_runs_for_itself() -> None:

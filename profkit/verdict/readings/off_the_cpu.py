@@ -28,24 +28,6 @@ def _loading_of_off(case: Case) -> float | None:
     return min(1.0, seconds("loading") / off) if off > 0 else None
 
 
-def _delivery_grown(case: Case) -> float | None:
-    """Return the seconds by which a main thread waited longer for loaders and workers, the mean of all ranks."""
-    before, now = case.before, case.now
-    if before.delivery_s is None or now.delivery_s is None:
-        return None
-    return now.delivery_s / max(1, now.mains) - before.delivery_s / max(1, before.mains)
-
-
-def _delivery_of_lost(case: Case) -> float | None:
-    grown, lost = _delivery_grown(case), case.account.program_s
-    return None if grown is None or lost <= 0 else min(1.0, max(0.0, grown / lost))
-
-
-def _loading_of_delivery(case: Case) -> float | None:
-    grown = _delivery_grown(case)
-    return None if grown is None or grown <= 0 else min(1.0, case.account.seconds("loading") / grown)
-
-
 def _iterations(case: Case, grown: bool) -> float | None:
     before, after = case.signals.iterations
     if before is None or after is None or after.consumer_wait_share is None:
@@ -78,12 +60,6 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "s", "seconds in functions that deliver data from loaders", lambda c: c.now.delivery_s
     ),
     "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.before.delivery_s),
-    "delivery.of-lost": Reading(
-        "share", "growth of delivery, as a part of the lost time", _delivery_of_lost
-    ),
-    "loading.of-delivery": Reading(
-        "share", "part of that growth in which the loaders neither ran nor queued", _loading_of_delivery
-    ),
     "iterations.wait": Reading(
         "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)
     ),

@@ -7,25 +7,23 @@ from profkit.verdict.rule import Rule, less, more
 LOADING = Rule(
     id="loading",
     cause="data-starvation",
-    about="most of the lost time is waiting for loaders or workers, which mostly neither ran nor queued meanwhile",
+    about="most of the lost time is waiting for loaders or workers, which neither ran nor queued longer",
     bucket="loading",
     requires=("pair.counters",),
     unless=("more-ranges",),
     conditions=(
         more("time.slowdown", "time.noticed"),
+        more("account.off", "part.most"),
         # Functions that compute were off the CPU too, so the loaders are not the cause.
         less("stopped", "part.stopped"),
     ),
     alternatives=(
         (
-            (more("account.off", "part.most"), more("loading.of-off", "part.most")),
+            (more("loading.of-off", "part.most"),),
             (
-                more("account.off", "part.most"),
                 more("iterations.wait", "part.iterations-wait"),
                 more("iterations.wait-growth", "part.iterations-growth"),
             ),
-            # The main thread waits for most of the lost time, and loaders compute for less than half of that.
-            (more("delivery.of-lost", "part.most"), more("loading.of-delivery", "part.most")),
         ),
     ),
     confidence=0.9,
