@@ -1,7 +1,7 @@
 """Switches of the test suite: ``pytest --update-golden`` writes the expected outputs anew.
 
-``pytest -n auto`` runs several tests at a time, except those marked ``alone``. What was skipped is said in a few lines, by
-what was missing (`tests.requirements`).
+``pytest -n auto`` runs several tests at a time, except those marked ``alone``. What was skipped is said in a few
+lines, by what was missing (`tests.requirements`).
 """
 
 from __future__ import annotations
