@@ -796,6 +796,17 @@ def test_standing_still() -> None:
     assert (again.rule, again.advice) == ("off-cpu", ())
 
 
+def test_a_process_that_is_gone_long_after_python_has_ended() -> None:
+    """Unloading libraries takes 0.7 s of CPU time: the kernel counts it, and the agent does not see it."""
+    run = program([Fn("main", 1, 1.0), Fn(ACQUIRE, 1, off=2.0, callers={"main": 1})])
+    (process,) = run.processes
+    thread = replace(process.threads[0], run_s=1.7)
+    manifest = replace(run.manifest, wall_s=run.manifest.wall_s + 0.7)
+    found = judge_run(replace(run, manifest=manifest), [replace(process, threads=(thread,))]).account
+    parts = {bucket.name: pytest.approx(bucket.seconds) for bucket in found.buckets if bucket.seconds}
+    assert parts == {"startup": 0.2 + 0.7, "running": 1.0, "blocked": 2.0}
+
+
 def with_pauses(run: Run, pauses: Iterable[tuple[Pause, ...]]) -> Run:
     """The same with what each process, of one thread, waited for."""
     processes = zip(run.processes, pauses, strict=True)
