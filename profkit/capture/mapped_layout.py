@@ -167,10 +167,8 @@ def blocks(read: ReadBytes, size: int, extents: list[tuple[int, int, int]]) -> I
 
 
 def counts(values: Ints) -> Ints:
-    """Return counts that can be; raise `MemberError`."""
-    if len(values) and not 0 <= int(values.min()) <= int(values.max()) <= EXACT:
-        raise MemberError("damaged: it holds a count that cannot be")
-    if values.sum(dtype=np.float64) > 2.0**62:
+    """Return counts of which the sum, too, can be; raise `MemberError`."""
+    if len(values) and (values.min() < 0 or values.sum(dtype=np.float64) >= EXACT):
         raise MemberError("damaged: it holds counts that cannot be")
     return values
 

@@ -145,7 +145,7 @@ def changed(data: bytes, *numbers: tuple[int, float]) -> bytes:
 
 
 #: Of the places where a number stands behind the first edge of a sampled thread.
-COUNTS, SCATTERS = "it holds a count that cannot be", "it holds a scatter that cannot be"
+COUNTS, SCATTERS = "it holds counts that cannot be", "it holds a scatter that cannot be"
 
 
 @pytest.fixture(scope="module")
