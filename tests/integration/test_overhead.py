@@ -213,7 +213,8 @@ def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -
     assert kinds(main)[-1] == "sampled"
     assert "no-samples" not in codes(run)
     assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
-    assert column(main, "step", "cumtime") > 0.25 * column(main, "main", "cumtime")
+    # How often stacks are seen this way depends on when the thread gives the interpreter's lock away.
+    assert column(main, "step", "cumtime") > 0.05 * column(main, "main", "cumtime")
 
 
 TIERED = environment(PYTHONPATH=str(PROGRAMS))
