@@ -33,6 +33,7 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
+from tests.interpreters import python_with
 from tests.requirements import require
 from tests.shared import finished
 
@@ -245,10 +246,10 @@ def test_ranks_of_hydra(tmp_path: Path, hosts: tuple[str, ...], local_ranks: tup
 
 
 def test_torchrun_on_two_nodes(tmp_path: Path) -> None:
-    require("torchrun", shutil.which("torchrun") is not None, "torchrun (PyTorch) is not installed")
+    torchrun = Path(python_with("torch")).with_name("torchrun")
     program = script(tmp_path, UNEVEN)
     port = _free_ports()[0]
-    one = f"torchrun --nnodes 2 --nproc_per_node 2 --master_addr 127.0.0.1 --master_port {port} --node_rank"
+    one = f"{torchrun} --nnodes 2 --nproc_per_node 2 --master_addr 127.0.0.1 --master_port {port} --node_rank"
     captured(tmp_path, "sh", "-c", f"{one} 1 {program} & {one} 0 {program} && wait")
     assert places(tmp_path / "run.prof") == PLACES
     assert "rank 3 (local rank 1 on node 1)" in shown("ranks", "run.prof", where=tmp_path).lower()
