@@ -47,9 +47,8 @@ def usual_signals() -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return one more than there are CPUs: a third of the time, tests wait for programs, pipes and clocks."""
-    return (
-        len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) + 1
-    )
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cpus + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -336,13 +336,12 @@ def _helpers(
     `working` rather than to all of `waiting`. Other CPU time outside known functions goes to the known ones,
     since samples miss some of it.
     """
-    rest = max(0.0, worked_s - float(known.sum()))
-    native = min(rest, native_s)
+    other = max(0.0, worked_s - float(known.sum()) - native_s)
     waited = next((times for times in (working, known) if times.any()), waiting)
     return (
         part * known
-        + spread(max(0.0, part * native - spun * native_s), waited)
-        + spread(part * (rest - native), known if known.any() else waiting)
+        + spread((part - spun) * native_s, waited)
+        + spread(part * other, known if known.any() else waiting)
     )
 
 

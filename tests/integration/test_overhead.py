@@ -36,7 +36,7 @@ pytestmark = pytest.mark.interpreters
 
 HOT = str(PROGRAMS / "hot.py")
 SECONDS = "1.5"
-#: Captures of which one must have bursts of events, which find no CPU on a busy machine now and then.
+#: Captures of which one must have bursts of events, or enough samples: on a busy machine they may find no CPU.
 TRIES = 3
 
 #: Every call that a function of hot.py makes to another one of it.
@@ -207,14 +207,18 @@ def refuse_reading_memory() -> None:
 
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
+    """Where CPUs are contended for, a dozen samples or two say of a capture how long it was in ``step``."""
     options = {"options": ("--sampled",), "preexec_fn": refuse_reading_memory}
-    run = captured(tmp_path, interpreter(version), HOT, "0.6", **options)
-    main = run.processes[0]
-    assert kinds(main)[-1] == "sampled"
-    assert "no-samples" not in codes(run)
-    assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
-    # How often stacks are seen this way depends on when the thread gives the interpreter's lock away.
-    assert column(main, "step", "cumtime") > 0.05 * column(main, "main", "cumtime")
+    seconds = 0.6
+    in_step = []
+    while len(in_step) < TRIES and max(in_step, default=0.0) < 0.5 * seconds:
+        run = captured(tmp_path, interpreter(version), HOT, str(seconds), **options)
+        main = run.processes[0]
+        assert kinds(main)[-1] == "sampled"
+        assert "no-samples" not in codes(run)
+        assert edges_of(main.threads[0], "hot.py") - CLASS - ONCE <= EDGES
+        in_step.append(column(main, "step", "cumtime"))
+    assert max(in_step) >= 0.5 * seconds, in_step
 
 
 TIERED = environment(PYTHONPATH=str(PROGRAMS))
