@@ -80,10 +80,10 @@ $(VENV)/.ready: pyproject.toml hatch_build.py $(wildcard profkit/capture/native/
 # Tests capture programs of older Pythons, too, each of which needs a tracer of its own.
 OLDER := $(wildcard $(foreach version,8 9 10,$(or $(PYENV_ROOT),$(HOME)/.pyenv)/versions/3.$(version).*/bin/python))
 
-$(TEST_READY): $(VENV)/.ready
+$(TEST_READY): $(VENV)/.ready pytest-profkit/pyproject.toml
 	@echo "Installing what the tests need ($(TEST_EXTRAS))."
 	@$(if $(OLDER),PROFKIT_TRACER_PYTHONS='$(subst $(empty) ,:,$(OLDER))' $(PIP) install --quiet --editable .)
-	@extras=$$($(BIN)/python .ci/extras $(TEST_EXTRAS)) && $(PIP) install --quiet $$extras
+	@extras=$$($(BIN)/python .ci/extras $(TEST_EXTRAS)) && $(PIP) install --quiet $$extras --editable ./pytest-profkit
 	@touch $@
 
 $(VENV)/.ready-tune: $(VENV)/.ready

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from profkit.capture.stopwatch import Reading
-from profkit.study.gate import BASELINE, gate, seconds_of
+from pytest_profkit.gate import BASELINE, gate, seconds_of
+from pytest_profkit.stopwatch import Reading
 
 #: The programs, by how much they do: the baseline twice, and what is to be found.
 SCALES = {"baseline": "1", "same": "1", "slower": "1.05"}

@@ -10,7 +10,7 @@ import json
 import random
 import sys
 
-from profkit.capture.stopwatch import Stopwatch
+from pytest_profkit.stopwatch import Stopwatch
 
 #: Lines of the baseline: about 70 ms on the machine of the documentation.
 LINES = 40_000

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from pytest_profkit.gate import seconds_of
+from pytest_profkit.stopwatch import Reading
 
 from benchmarks.gate.__main__ import read
-from profkit.capture.stopwatch import Reading
 from profkit.measure.changepoints import change_points
-from profkit.study.gate import seconds_of
 
 Floats = npt.NDArray[np.float64]
 HERE = Path(__file__).parent

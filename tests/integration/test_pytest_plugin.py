@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
 
+import profkit
 from tests.integration.capturing import environment
 from tests.shared import finished
 
@@ -78,11 +80,14 @@ def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
 
 def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None:
     code = "import sys, pytest; pytest.main(['-q']); "
-    code += "print(*sorted(n for n in sys.modules if n.startswith('profkit')))"
-    code += "; print('numpy' in sys.modules)"
+    code += "print(*sorted(n for n in sys.modules if n.startswith(('profkit', 'pytest_profkit', 'numpy'))))"
     done = finished([sys.executable, "-c", code], project, env=environment(), check=True)
-    *_, loaded, numpy = done.stdout.splitlines()
-    assert (loaded.split(), numpy) == (["profkit", "profkit.api", "profkit.api.pytest_plugin"], "False")
+    assert done.stdout.splitlines()[-1].split() == ["pytest_profkit", "pytest_profkit.plugin"]
+
+
+def test_the_plugin_is_for_the_version_of_profkit_whose_internals_it_uses() -> None:
+    assert version("pytest-profkit") == profkit.__version__
+    assert f"profkit=={profkit.__version__}" in (requires("pytest-profkit") or ())
 
 
 @pytest.mark.alone
@@ -162,7 +167,7 @@ def test_a_wrong_marker_is_one_line_before_anything_runs(project: Path, mark: st
 
 
 def test_a_test_that_takes_too_long_is_not_compared(project: Path) -> None:
-    (project / "conftest.py").write_text("import profkit.api.pytest_gate as gate\ngate.LONGEST_S = 0.01\n")
+    (project / "conftest.py").write_text("import pytest_profkit.baselines as gate\ngate.LONGEST_S = 0.01\n")
     said = " ".join(run_tests(project, "--profkit").stdout.split())
     assert "test_parse: not compared: at the baseline HEAD: the test took longer than 0.01 s" in said
     assert "2 passed" in said

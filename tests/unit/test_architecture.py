@@ -128,7 +128,7 @@ def test_what_every_installation_gets_is_what_the_package_imports() -> None:
     imported = set().union(*(outside_imports(path) for path in MODULES if path not in AGENT))
     assert required - imported == {"nvtx"}
     assert imported - required == set(
-        words_of("IPython distributed duckdb fsspec mcp optuna pyarrow pynvml pytest tornado")
+        words_of("IPython distributed duckdb fsspec mcp optuna pyarrow pynvml tornado")
     )
 
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-
-from profkit.capture.stopwatch import Reading, Stopwatch
-from profkit.measure.sequential import LEAST_PAIRS, MOST_PAIRS, Decision, decide
-from profkit.study.gate import BASELINE, CANDIDATE, MOST_REPEATED, Gated, contaminated, gate, seconds_of
+from pytest_profkit.gate import BASELINE, CANDIDATE, MOST_REPEATED, Gated, contaminated, gate, seconds_of
+from pytest_profkit.sequential import LEAST_PAIRS, MOST_PAIRS, Decision, decide
+from pytest_profkit.stopwatch import Reading, Stopwatch
 
 
 def reading(own: float, *, queue: float = 0.0, others: float = 0.0, helpers: float = 0.0) -> Reading:

@@ -16,11 +16,11 @@ from functools import cached_property
 from pathlib import Path
 
 from profkit.api.diff import diff
-from profkit.api.pytest_plugin import TASK
-from profkit.capture.stopwatch import Reading
 from profkit.errors import ProfkitError, UsageError
 from profkit.formats.atomic import lock
-from profkit.study.gate import BASELINE, CANDIDATE, Gated, gate
+from pytest_profkit.gate import BASELINE, CANDIDATE, Gated, gate
+from pytest_profkit.plugin import TASK
+from pytest_profkit.stopwatch import Reading
 
 #: Captured runs per side that determine the cause.
 CAPTURED = 3

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from profkit.api.pytest_gate import Baselines, Test
-    from profkit.study.gate import Gated
+    from pytest_profkit.baselines import Baselines, Test
+    from pytest_profkit.gate import Gated
 
 #: Environment variable that makes a pytest process measure one test.
 TASK = "PROFKIT_TEST_TASK"
@@ -113,8 +113,8 @@ class _Gates:
 
     def _gated(self, item: pytest.Item, asked: dict[str, Any]) -> str:
         """Gate a test, and return why it fails; empty if it passes."""
-        from profkit.api.pytest_gate import Baselines, RefusedError, Test
         from profkit.errors import ProfkitError
+        from pytest_profkit.baselines import Baselines, RefusedError, Test
 
         if self._baselines is None:
             self._baselines = Baselines(self._baseline, self._config.rootpath)
@@ -196,7 +196,7 @@ class _Worker:
         if self._inside:
             yield
             return
-        from profkit.capture.stopwatch import Stopwatch
+        from pytest_profkit.stopwatch import Stopwatch
 
         gc.collect()
         captured: Any = nullcontext()

@@ -1,6 +1,6 @@
 """Decide whether a candidate is slower than its baseline by a given factor, from alternating runs.
 
-Pairs alternate between A B and B A. Times exclude queueing for CPUs (`capture.stopwatch`).
+Pairs alternate between A B and B A. Times exclude queueing for CPUs (`pytest_profkit.stopwatch`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profkit.capture.stopwatch import Reading
-from profkit.measure.sequential import Decision, decide
+from pytest_profkit.sequential import Decision, decide
+from pytest_profkit.stopwatch import Reading
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 #: Greatest difference, in CPUs, of what other programs used during the two runs of a pair. On a two-CPU

@@ -1,0 +1,1 @@
+"""The pytest plugin of profkit: ``pytest --profkit`` fails marked tests that became slower."""
