@@ -18,6 +18,7 @@ SAMPLES = ROOT / "sample_profiles" / "train_mlp"
 BUSY = "profkit: the machine is busy: other processes used 1.2 of 2 CPUs"
 ENDED = f"{BUSY}\nprofkit: the demo ends here, since a comparison would be wrong: run it again later\n"
 OTHER_END = "profkit: this is not what the demo is to show\nprofkit: report it\n"
+NOT_TESTED = "NOT TESTED HERE: what make demo shows: the machine was busy twice"
 #: Its n-th run prints `said.n` and exits as line n of `statuses` says.
 MAKEFILE = """
 demo:
@@ -31,11 +32,12 @@ demo:
         ([(0, "")], "oversubscribed", (0, 1, "")),
         ([(0, "")], "code-change", (1, 1, "")),
         ([(3, ENDED), (0, "")], "oversubscribed", (0, 2, "the machine was busy, make demo was run twice\n")),
-        ([(3, ENDED)] * 2, "oversubscribed", (2, 2, "")),
+        ([(3, ENDED)] * 2, "oversubscribed", (0, 2, f"{NOT_TESTED}\n")),
+        ([(3, ENDED), (3, OTHER_END)], "oversubscribed", (1, 2, "")),
         # It was busy once, and ended for another reason.
         ([(3, f"{BUSY}\nonce more\noversubscribed\n{OTHER_END}")], "oversubscribed", (1, 1, "")),
     ],
-    ids=["as it should", "another verdict", "busy", "stays busy", "not only busy"],
+    ids=["as it should", "another verdict", "busy", "stays busy", "busy, then another end", "not only busy"],
 )
 def test_status_number_of_runs_and_what_is_noted(
     tmp_path: Path, ends: list[tuple[int, str]], candidate: str, expected: tuple[int, int, str]
