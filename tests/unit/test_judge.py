@@ -641,6 +641,18 @@ def test_more_workers_are_the_cause_in_a_program_that_queued_before_as_well() ->
     assert judge(compare(before, ranks(16, 0.2, 9.0))).cause != "contention"
 
 
+@pytest.mark.parametrize(("queued", "cause"), [(9.0, "contention"), (0.2, "start-up")])
+def test_a_pool_too_wide_for_the_cpus_takes_long_to_start_as_well(queued: float, cause: str) -> None:
+    """With ranks and a neighbour on two CPUs all queue, and starting sixteen workers takes as long as their work."""
+
+    def side(workers: int, launch: float) -> Run:
+        forks = Fn("_launch", workers, launch, 0.85 * launch, callers={"main": workers}, file=LAUNCH)
+        return program([*training(ratio=2.0), forks], helpers=[(1.0, queued)] * workers)
+
+    found = diffed(side(4, 0.1), side(16, 3.0)).verdict
+    assert found.cause == cause
+
+
 def test_contention_that_was_there_before_is_not_why_more_work_takes_longer() -> None:
     """Five threads on two CPUs queue, and with twice the work somewhat more than twice as long."""
 

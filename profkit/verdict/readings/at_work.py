@@ -9,15 +9,16 @@ from profkit.verdict.readings.known_values import factor
 from profkit.verdict.rule import Reading
 
 
-def _at_once(side: SideFacts) -> float:
+def at_once(side: SideFacts) -> float:
+    """Return how many processes of a side work at once."""
     return float(sum(host.working for host in side.inventory.hosts))
 
 
 AT_WORK: Mapping[str, Reading] = {
-    "workers": Reading("count", "processes that work at once", lambda c: _at_once(c.now)),
-    "workers-before": Reading("count", "workers of the baseline", lambda c: _at_once(c.before)),
+    "workers": Reading("count", "processes that work at once", lambda c: at_once(c.now)),
+    "workers-before": Reading("count", "workers of the baseline", lambda c: at_once(c.before)),
     "workers.factor": Reading(
-        "factor", "workers over the baseline's", lambda c: factor(_at_once(c.before), _at_once(c.now))
+        "factor", "workers over the baseline's", lambda c: factor(at_once(c.before), at_once(c.now))
     ),
     "processes": Reading("count", "processes of the run, one after another too", lambda c: c.now.processes),
     "processes-before": Reading("count", "processes of the baseline", lambda c: c.before.processes),

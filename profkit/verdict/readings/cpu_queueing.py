@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from profkit.verdict.readings.at_work import at_once
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading, less, more
 from profkit.verdict.thresholds import value
@@ -92,6 +93,13 @@ def _threads_growth(case: Known) -> float | None:
     return most
 
 
+def workers_lack_cpus(case: Known) -> bool:
+    """Return whether more processes work at once than before, and than there are CPUs, and mostly queue for one."""
+    workers, cpus = at_once(case.now), case.now.available_cpus
+    more = bool(cpus) and workers > max(cpus or 0.0, value("threads.more") * at_once(case.before))
+    return more and (case.now.rest_wait_fraction or 0.0) >= value("part.most")
+
+
 def _kind(case: Case) -> str | None:
     """Return who takes the CPUs; if both do, the one whose demand grew."""
     a, b = case.before, case.now
@@ -167,6 +175,12 @@ CPU_QUEUEING: Mapping[str, Reading] = {
         lambda c: max(
             (v for v in (c.now.wait_fraction, c.now.rest_wait_fraction) if v is not None), default=None
         ),
+    ),
+    "workers.lack-cpus": Reading(
+        "bool",
+        "more processes work at once than in the baseline, and than there are CPUs, and mostly queue for one",
+        workers_lack_cpus,
+        (more("helpers.wait", "part.most"), more("workers.factor", "threads.more")),
     ),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda c: c.now.throttled),
     "throttled-growth": Reading(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from profkit.verdict.account import CAPTURE, Account
-from profkit.verdict.readings.cpu_queueing import more_threads
+from profkit.verdict.readings.cpu_queueing import more_threads, workers_lack_cpus
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.rule import Reading
 from profkit.verdict.thresholds import value
@@ -82,12 +82,17 @@ def _settings_queue(case: Case) -> float | None:
     if not more_threads(case):
         return 0.0
     queue = found.seconds("queue")
-    if found.imports_s > queue:
+    if found.imports_s > queue and not workers_lack_cpus(case):
         return 0.0  # they are busy importing, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
     waited -= found.own_imports_s[1] - found.own_imports_s[0]
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
     return _of_lost(found, queue + min(max(0.0, waited), theirs))
+
+
+def _gil_over_queue(case: Case) -> bool:
+    gil = separate(case, "gil") or 0.0
+    return gil > max(separate(case, "queue") or 0.0, _settings_queue(case) or 0.0)
 
 
 def _imported(case: Case) -> float | None:
@@ -210,7 +215,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.gil-over-queue": Reading(
         "bool",
         "more of the lost time is waiting for the interpreter's lock than for a CPU",
-        lambda c: c.account.seconds("gil") > max(0.0, c.account.seconds("queue")),
+        _gil_over_queue,
     ),
     "gil.held": Reading(
         "share",

@@ -105,6 +105,8 @@ RUN_QUEUE_WAIT = Rule(
                 more("settings.queue", "part.most"),
                 more("account.queue", "queue.least"),
             ),
+            # If the baseline queued as much, queueing is booked with what needs CPU time, such as starting workers.
+            (yes("workers.lack-cpus"), more("settings.queue", "part.most")),
             (yes("contention.known"), more("account.queue", "part.most")),
             (more("account.queue", "part.most"), yes("account.queue-beyond")),
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more, yes
+from profkit.verdict.rule import Rule, more, no, yes
 
 WORKER_IMPORTS = Rule(
     id="worker-imports",
@@ -32,6 +32,8 @@ PROCESS_STARTS = Rule(
         more("time.slowdown", "time.noticed"),
         more("processes.factor", "threads.more"),
         more("account.starts", "part.most"),
+        # Workers that are too many for the CPUs take long to start, too: one pool that is too wide, started once.
+        no("workers.lack-cpus"),
     ),
     confidence=0.9,
     evidence=("processes", "starts", "main-wait", "wall"),
