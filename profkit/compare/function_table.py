@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.replicates import Replicates, ranked_seconds, ranked_times
-from profkit.compare.result_types import DiffTable, SideTable
-from profkit.compare.sampled_calls import UNCALLED, UNSEEN, call_ratios
+from profkit.compare.result_types import UNCALLED, UNSEEN, DiffTable, SideTable
+from profkit.compare.sampled_calls import call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined, sorted_places
 from profkit.identity.edits import edited_rows, standing_rows
 from profkit.identity.function_keys import infer_roots

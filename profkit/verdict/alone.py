@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from profkit.measure.critical_path import compose
 from profkit.measure.line_times import FunctionLines, seen_lines
 from profkit.measure.path_reading import path_rank, read_path
 from profkit.measure.selected_processes import Selected, select
-from profkit.measure.side_facts import SideFacts, no_side, side_facts
+from profkit.measure.side_facts import no_side, side_facts
 from profkit.measure.waits_by_name import also_computes, is_wait, waits_for_gpu, waits_for_ranks
 from profkit.model import Process, Run, RunSet
 from profkit.model.pauses import STOPPED
@@ -27,22 +27,10 @@ from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
 from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held
 from profkit.verdict.readings.off_the_cpu import helpers_busy
-from profkit.verdict.rule import Reading, Rule, more
+from profkit.verdict.rule import Judged, Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Finding, RunVerdict, Value
-
-
-@dataclass(frozen=True, slots=True)
-class _OneRun:
-    """One run in the form that evidence and advice take; its baseline is unknown."""
-
-    before: SideFacts
-    now: SideFacts
-    account: Account
-
-    def read(self, name: str) -> Value:
-        return READINGS_ALONE[name].value(self)
+from profkit.verdict.types import Finding, RunVerdict
 
 
 def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
@@ -57,7 +45,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
         return FunctionLines(readable_name(keys[row].qualname), (), found)
 
     side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
-    one = _OneRun(no_side(), side, account)
+    one = Judged(no_side(), side, account, READINGS_ALONE)
     held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
     findings = tuple(_finding(rule, one, by) for rule in held)
     best = best_of(findings)
@@ -76,12 +64,12 @@ def _account(run: Run, chosen: Selected, keys: Keys) -> Account:
     return account_of_run(whole, keys)
 
 
-def _stopped(one: _OneRun) -> float:
+def _stopped(one: Judged) -> float:
     waited = one.account.bucket("blocked").waited
     return sum(w.candidate_s for w in waited if w.what == STOPPED) / (one.account.candidate_s or math.inf)
 
 
-def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
+def _finding(rule: Rule, one: Judged, by: str) -> Finding:
     seconds = one.account.seconds(rule.bucket)
     found = finding_of(rule, one, READINGS_ALONE, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
     # A report ranked by cumtime already contains the table that this advice leads to.
@@ -90,7 +78,7 @@ def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
     )
 
 
-def _severity(rule: Rule, one: _OneRun) -> float:
+def _severity(rule: Rule, one: Judged) -> float:
     """Return the part of the wall, or of active time that was queueing: one run shows no loss."""
     side = one.now
     if rule.id == "throttling":
@@ -103,30 +91,30 @@ def _severity(rule: Rule, one: _OneRun) -> float:
 # Readings -----------------------------------------------------------------------------------------------------
 
 
-def _own_wait(one: _OneRun) -> float | None:
+def _own_wait(one: Judged) -> float | None:
     """Return queueing of the main threads, or of the rank that queues most."""
     side = one.now
     worst = side.worst_wait_fraction if side.mains > 1 else None
     return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
 
 
-def _hidden_wait(one: _OneRun) -> float:
+def _hidden_wait(one: Judged) -> float:
     """Return queueing of other threads and processes, where the main thread waits for them."""
     side = one.now
     waits = (side.off_cpu_fraction or 0.0) >= value("alone.waits") and (side.rest_run_s or 0.0) > 0
     return (side.rest_wait_fraction or 0.0) if waits else 0.0
 
 
-def _most_wait(one: _OneRun) -> float:
+def _most_wait(one: Judged) -> float:
     return max(_own_wait(one) or 0.0, _hidden_wait(one))
 
 
-def _others(one: _OneRun) -> bool:
+def _others(one: Judged) -> bool:
     side = one.now
     return (side.others_cores or 0.0) >= value("others.alone") or (side.steal_cores or 0.0) >= value("steal")
 
 
-def _itself(one: _OneRun) -> bool:
+def _itself(one: Judged) -> bool:
     side = one.now
     cpus = side.available_cpus or math.inf
     # More ranks than CPUs compete, whatever their average demand.
@@ -134,7 +122,7 @@ def _itself(one: _OneRun) -> bool:
     return (side.demand or 0.0) > value("demand.self") or (ranks and not _others(one))
 
 
-def _kind(one: _OneRun) -> str | None:
+def _kind(one: Judged) -> str | None:
     """Return who takes the CPUs; if both do, compare own demand beyond the CPUs with the others' cores."""
     itself, others = _itself(one), _others(one)
     if itself and others:
@@ -144,7 +132,7 @@ def _kind(one: _OneRun) -> str | None:
     return "self-oversubscription" if itself else "external-load" if others else None
 
 
-def _who(one: _OneRun) -> str:
+def _who(one: Judged) -> str:
     side = one.now
     main, own = side.wait_fraction or 0.0, _own_wait(one) or 0.0
     if one.account.helpers_queue or _hidden_wait(one) > own:
@@ -152,7 +140,7 @@ def _who(one: _OneRun) -> str:
     return "rank" if own > main else "main"
 
 
-def _free(one: _OneRun) -> float | None:
+def _free(one: Judged) -> float | None:
     side = one.now
     if side.own_cores is None or side.available_cpus is None:
         return None

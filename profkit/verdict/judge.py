@@ -15,15 +15,16 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.signals import Signals
 from profkit.identity.readable_names import is_anonymous
 from profkit.model import PROJECT
+from profkit.verdict.account import Account
 from profkit.verdict.advice.producers import advise
 from profkit.verdict.booking import account
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.machine_differences import models_differ
-from profkit.verdict.readings import READINGS, Case, Known
+from profkit.verdict.readings import READINGS
 from profkit.verdict.readings.cpu_queueing import spinning
 from profkit.verdict.readings.function_times import periodic, worst_mover
-from profkit.verdict.rule import Judged, Reading, Rule, compared, doubted, evaluate
+from profkit.verdict.rule import Case, Judged, Reading, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES, gpu_waits
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
@@ -119,16 +120,11 @@ def _weight(finding: Finding) -> float:
 
 def case_of(signals: Signals) -> Case:
     """Return the case of a comparison: its signals, and the account made from them."""
-    known = Known(signals)
-    booked = account(signals, unknown_code=_lone_function(known), spun_s=spinning(known))
-    return Case(signals, booked)
-
-
-def _lone_function(known: Known) -> int:
-    """Return the row of the only function that got slower, with unknown source; −1 without one."""
-    own = replace(ONE_FUNCTION, unless=())
-    holds, _ = evaluate(own, known.read, READINGS, frozenset())
-    return known.signals.movement.top_row if holds else -1
+    # Some readings need no account.
+    known = Case(signals.baseline, signals.candidate, Account(0.0, 0.0, ()), READINGS, signals)
+    lone, _ = evaluate(replace(ONE_FUNCTION, unless=()), known.read, READINGS, frozenset())
+    row = signals.movement.top_row if lone else -1
+    return replace(known, account=account(signals, unknown_code=row, spun_s=spinning(known)))
 
 
 def _another_program(table: DiffTable) -> bool:

@@ -15,9 +15,8 @@ from profkit.measure.side_facts import SideFacts
 from profkit.model import PROJECT
 from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.machine_differences import models_differ, other_instructions
-from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row
-from profkit.verdict.rule import Judged
+from profkit.verdict.rule import Case, Judged
 from profkit.verdict.slowing_settings import without_options
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Advice

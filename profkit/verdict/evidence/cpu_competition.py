@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from profkit.measure.inventory import Inventory
+from profkit.measure.range_stats import RangeChange
 from profkit.measure.side_neighbours import NOTICED
 from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
-from profkit.verdict.readings import Case
-from profkit.verdict.rule import Judged
+from profkit.verdict.rule import Case, Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
-
-if TYPE_CHECKING:
-    from profkit.measure.range_stats import RangeChange
 
 #: Least part of all queueing in functions for one to be named.
 LEAST_PART = 0.05

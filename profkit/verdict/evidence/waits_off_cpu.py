@@ -7,9 +7,8 @@ from collections.abc import Callable
 from profkit.measure.side_facts import LEAST_GPU_SHARE, SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
-from profkit.verdict.readings import Case
 from profkit.verdict.readings.lost_time import blocked_on
-from profkit.verdict.rule import Judged
+from profkit.verdict.rule import Case, Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence
 

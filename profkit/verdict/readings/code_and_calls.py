@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profkit.compare.origins import Origin
 from profkit.compare.signals import Signals
+from profkit.measure.range_stats import Repeated, repeated
 from profkit.measure.waits_by_name import only_computes
 from profkit.model import BUILTIN, PROJECT, SITE
 from profkit.verdict.account import Part
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.readings.lost_time import of_baseline
-from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded
-
-if TYPE_CHECKING:
-    from profkit.measure.range_stats import Repeated  # only runs with NVTX ranges need it
-    from profkit.verdict.readings import Case
 
 
 def _calls(case: Case) -> float | None:
@@ -62,10 +58,6 @@ def _same_calls(case: Case) -> bool | None:
 
 def ranges_repeated(case: Case) -> Repeated | None:
     """Return how much more often NVTX ranges ran; ``None`` without ranges of both sides."""
-    if not case.signals.ranges:
-        return None
-    from profkit.measure.range_stats import repeated
-
     return repeated(case.signals.ranges, value("ranges.same-factor"))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +17,9 @@ from profkit.verdict.machine_differences import (
     other_instructions,
 )
 from profkit.verdict.readings.code_and_calls import calls_known
-from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.slowing_settings import slowing
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 #: Native functions that do the same work at every program start: they read code and compile it.
 _YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))

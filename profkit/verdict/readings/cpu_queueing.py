@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.verdict.readings.known_values import growth
-from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case, Known
 
 
 def _worst(case: Case) -> float | None:
@@ -69,13 +65,13 @@ def _more_stolen(case: Case) -> float:
     return (case.now.steal_cores or 0.0) - (case.before.steal_cores or 0.0)
 
 
-def more_threads(case: Known) -> bool | None:
+def more_threads(case: Case) -> bool | None:
     """Return whether the candidate has more runnable threads per CPU; ``None`` if unknown."""
     growth = _threads_growth(case)
     return None if growth is None else growth >= value("threads.more")
 
 
-def _threads_growth(case: Known) -> float | None:
+def _threads_growth(case: Case) -> float | None:
     """Return the greatest growth factor of threads or processes per CPU, over the ways to count them."""
     a, b = case.before, case.now
     most = None
@@ -110,7 +106,7 @@ def _kind(case: Case) -> str | None:
     return "self-oversubscription" if _nobody_else(case) else None
 
 
-def spinning(known: Known) -> float:
+def spinning(known: Case) -> float:
     """Return the most seconds for which main threads can have spun, or worked, in place of queued threads."""
     a, b = known.before, known.now
     if a.rest_wait_s is None or b.rest_wait_s is None:

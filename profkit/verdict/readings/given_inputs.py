@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.code_and_calls import changed_above
 from profkit.verdict.readings.known_values import growth
-from profkit.verdict.rule import Reading, more
+from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case
 
 
 def factor(before: float | None, after: float | None) -> float | None:

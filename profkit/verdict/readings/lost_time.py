@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads
 from profkit.verdict.readings.known_values import growth
-from profkit.verdict.rule import Reading
+from profkit.verdict.rule import Case, Reading
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def _slowdown(case: Case) -> float:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.measure.side_facts import SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import Account
 from profkit.verdict.readings.lost_time import blocked_on
-from profkit.verdict.rule import Reading
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case, Reading
 
 
 def _stopped(case: Case) -> float:

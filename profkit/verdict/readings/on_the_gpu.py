@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +10,8 @@ from profkit.measure.composition import Composition
 from profkit.verdict.account import GPU
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.readings.lost_time import separate
-from profkit.verdict.rule import Reading, more
+from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def waited_s(parts: Sequence[Composition]) -> float:
