@@ -24,7 +24,7 @@ from profkit.compare.origins import Origins
 from profkit.compare.process_calls import feeds_processes, limited_by_number, starts_processes
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import Keys, rows_where
-from profkit.measure.composition import Composition, Repeats
+from profkit.measure.composition import Composition
 from profkit.measure.waits_by_name import reads_files, syncs_files
 from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
@@ -355,14 +355,15 @@ def _resampled(
     """Return the 95 % interval of each bucket, from resampled repeats."""
     draw = np.random.default_rng(SEED)
     kept = _heavy(baseline, candidate)
-    few_a, few_b = (Repeats([c.taken(kept) for c in side]) for side in (baseline, candidate))
+    few_a, few_b = ([c.taken(kept) for c in side] for side in (baseline, candidate))
     n, m = len(baseline), len(candidate)
     part_origins = origins.taken(kept)
     at_code = np.flatnonzero(kept == unknown_code)
     code = int(at_code[0]) if len(at_code) else -1
     drawn: dict[str, list[float]] = {name: [] for name in booked}
     for _ in range(RESAMPLES):
-        some_a, some_b = few_a.mean(draw.integers(0, n, n)), few_b.mean(draw.integers(0, m, m))
+        some_a = Composition.mean([few_a[run] for run in draw.integers(0, n, n)])
+        some_b = Composition.mean([few_b[run] for run in draw.integers(0, m, m)])
         for name, (seconds, _) in _book(some_a, some_b, part_origins, code, spun_s).items():
             drawn[name].append(seconds)
     intervals = {}
