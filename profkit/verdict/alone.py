@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
-from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held
+from profkit.verdict.readings.lost_time import blocked_on
 from profkit.verdict.readings.off_the_cpu import helpers_busy
 from profkit.verdict.rule import Judged, Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
@@ -64,9 +64,17 @@ def _account(run: Run, chosen: Selected, keys: Keys) -> Account:
     return account_of_run(whole, keys)
 
 
-def _stopped(one: Judged) -> float:
-    waited = one.account.bucket("blocked").waited
-    return sum(w.candidate_s for w in waited if w.what == STOPPED) / (one.account.candidate_s or math.inf)
+def _stopped(account: Account) -> float:
+    return sum(w.candidate_s for w in account.bucket("blocked").waited if w.what == STOPPED)
+
+
+def _of_wall(what: str, seconds: Callable[[Account], float]) -> Reading:
+    """Return the reading of a part of the wall."""
+
+    def of(one: Judged) -> float:
+        return max(0.0, seconds(one.account)) / (one.account.candidate_s or math.inf)
+
+    return Reading("share", f"part of the wall{what}", of)
 
 
 def _finding(rule: Rule, one: Judged, by: str) -> Finding:
@@ -166,50 +174,30 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "pair.counters": Reading(
         "bool", "the kernel's counters are known", lambda o: o.now.wait_fraction is not None or None
     ),
-    "account.queued": Reading(
-        "share",
-        "part of the wall: queueing for a CPU, also of threads and processes that the main thread waits for",
-        lambda o: o.account.bucket("queue").share,
+    "account.queued": _of_wall(
+        ": queueing for a CPU, also of threads and processes that the main thread waits for",
+        lambda account: account.seconds("queue"),
     ),
-    "account.loading": Reading(
-        "share",
-        "part of the wall: waiting for loaders that do not run",
-        lambda o: o.account.bucket("loading").share,
+    "account.loading": _of_wall(
+        ": waiting for loaders that do not run", lambda account: account.seconds("loading")
     ),
-    "account.blocked": Reading(
-        "share", "part of the wall: off the CPU, not queueing", lambda o: o.account.bucket("blocked").share
-    ),
-    "account.stopped": Reading("share", "part of the wall: the whole process was stopped", _stopped),
+    "account.blocked": _of_wall(": off the CPU, not queueing", lambda account: account.seconds("blocked")),
+    "account.stopped": _of_wall(": the whole process was stopped", _stopped),
     "blocked.on": Reading(
         "text", "what most of the time off the CPU waited for", lambda o: blocked_on(o.account)
     ),
-    "account.imports": Reading(
-        "share",
-        "part of the wall: imports in other processes than the main one",
-        lambda o: max(0.0, o.account.imports_s) / (o.account.candidate_s or math.inf),
+    "account.imports": _of_wall(
+        ": imports in other processes than the main one", lambda account: account.imports_s
     ),
-    "account.starts": Reading(
-        "share",
-        "part of the wall in functions that start processes, and in other processes outside their functions",
-        lambda o: max(0.0, o.account.starts_s) / (o.account.candidate_s or math.inf),
+    "account.starts": _of_wall(
+        " in functions that start processes, and in other processes outside their functions",
+        lambda account: account.starts_s,
     ),
-    "account.gil": Reading(
-        "share",
-        "part of the wall: waiting for the interpreter's lock",
-        lambda o: o.account.seconds("gil") / (o.account.candidate_s or math.inf),
-    ),
-    "account.gc": Reading(
-        "share",
-        "part of the wall: garbage collection",
-        lambda o: o.account.seconds("gc") / (o.account.candidate_s or math.inf),
-    ),
-    "gc.function": Reading(
-        "text", "function in which most of it struck", lambda o: collecting_function(o.account)
-    ),
-    "gil.held": Reading(
-        "share",
-        "part of account.gil during which known functions held the lock",
-        lambda o: gil_held(o.account),
+    "account.gil": _of_wall(": waiting for the interpreter's lock", lambda account: account.seconds("gil")),
+    "account.gc": _of_wall(": garbage collection", lambda account: account.seconds("gc")),
+    "gc.function": READINGS["gc.function"],
+    "gil.held": replace(
+        READINGS["gil.held"], about="part of account.gil during which known functions held the lock"
     ),
     "helpers.wait": Reading(
         "share",

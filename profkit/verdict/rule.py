@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from profkit.compare.signals import Signals
 from profkit.measure.side_facts import SideFacts
@@ -124,6 +125,20 @@ class Rule:
     advice: tuple[str, ...] = ()
     subject: str = ""
     numbers: tuple[str, ...] = ()
+
+
+def alone(
+    of: Rule, about: str, *conditions: Condition, confidence: float, strength: str = "", **other: Any
+) -> Rule:
+    """Return the rule that recognises the cause of another one in a run alone.
+
+    The run must last and have counters; evidence, advice and words are those of a comparison, unless given.
+    """
+    conditions = (more("wall", "alone.wall"), *conditions)
+    own = replace(of, about=about, conditions=conditions, confidence=confidence, strength=strength)
+    return replace(
+        own, **{"requires": ("pair.counters",), "unless": (), "alternatives": (), "doubts": ()} | other
+    )
 
 
 def evaluate(
