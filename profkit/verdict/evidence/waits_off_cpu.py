@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from profkit.measure.side_facts import LEAST_GPU_SHARE, SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
-from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
+from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers, of_sides
 from profkit.verdict.readings.lost_time import blocked_on
 from profkit.verdict.rule import Case, Judged
 from profkit.verdict.thresholds import value
@@ -47,23 +47,6 @@ def _imports(case: Judged) -> Found:
             case.account.imports_s,
             subject=", ".join(packages) or "modules",
         )
-
-
-def _reading(case: Case) -> Found:
-    yield Evidence("reading", "s", *case.account.reading_s)
-
-
-def _starts(case: Case) -> Found:
-    yield Evidence("starts", "s", 0.0, case.account.starts_s)
-
-
-def _storage(case: Case) -> Found:
-    if case.now.storage_bytes is not None:
-        yield Evidence("storage.bytes", "bytes", case.before.storage_bytes, case.now.storage_bytes)
-
-
-def _own_imports(case: Case) -> Found:
-    yield Evidence("own.imports", "s", *case.account.own_imports_s)
 
 
 def _compiled(case: Case) -> Found:
@@ -133,12 +116,6 @@ def _collected(case: Judged) -> Found:
     yield Evidence("gc", "s", None if alone else before, now, reading="mostly-in", subject=function)
 
 
-def _delivery(case: Judged) -> Found:
-    a, b = case.before, case.now
-    if b.delivery_s is not None:
-        yield Evidence("delivery", "s", a.delivery_s, b.delivery_s, reading="functions-that-hand-over")
-
-
 def _iterations(case: Case) -> Found:
     before, after = case.signals.iterations
     if before is None or after is None or after.consumer_wait_share is None:
@@ -190,16 +167,16 @@ WAITS_OFF_CPU: Producers = {
     "blocked-on": _waited("blocked", "blocked.on"),
     "helpers-blocked-on": _helpers_waited,
     "imports": _imports,
-    "own-imports": _own_imports,
-    "starts": _starts,
-    "reading": _reading,
-    "storage": _storage,
+    "own-imports": lambda case: [Evidence("own.imports", "s", *case.account.own_imports_s)],
+    "starts": lambda case: [Evidence("starts", "s", 0.0, case.account.starts_s)],
+    "reading": lambda case: [Evidence("reading", "s", *case.account.reading_s)],
+    "storage": of_sides("storage.bytes", "bytes", lambda side: side.storage_bytes),
     "compiled": _compiled,
     "processes": _processes,
     "gil": _waited("gil", "gil"),
     "gil-holders": _gil_holders,
     "gc": _collected,
-    "delivery": _delivery,
+    "delivery": of_sides("delivery", "s", lambda side: side.delivery_s, reading="functions-that-hand-over"),
     "iterations": _iterations,
     "gpu": _gpu,
     "gpu-wait": _gpu_wait,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profkit.verdict.readings.known_values import growth
+from profkit.verdict.readings.known_values import growth, growth_of, of_sides
 from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
 
@@ -122,21 +122,15 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "main.wait": Reading(
         "share", "queueing of the main threads, share of their active time", lambda c: c.now.wait_fraction
     ),
-    "main.wait-growth": Reading(
-        "share",
-        "growth of main.wait over the baseline",
-        lambda c: growth(c.before.wait_fraction, c.now.wait_fraction),
+    "main.wait-growth": growth_of(
+        "share", "growth of main.wait over the baseline", lambda side: side.wait_fraction
     ),
     "main.wait-fell": Reading(
         "share",
         "decrease of main.wait from the baseline",
         lambda c: growth(c.now.wait_fraction, c.before.wait_fraction),
     ),
-    "main.wait-before": Reading(
-        "share",
-        "main.wait of the baseline",
-        lambda c: c.before.wait_fraction,
-    ),
+    "main.wait-before": Reading("share", "main.wait of the baseline", lambda c: c.before.wait_fraction),
     "rank.wait": Reading("share", "queueing of the rank that queues most, share of its active time", _worst),
     "rank.wait-before": Reading("share", "rank.wait of the baseline", lambda c: c.before.worst_wait_fraction),
     "rank.wait-growth": Reading(
@@ -144,18 +138,14 @@ CPU_QUEUEING: Mapping[str, Reading] = {
         "growth of rank.wait over the baseline",
         lambda c: growth(c.before.worst_wait_fraction, _worst(c)),
     ),
-    "helpers.wait": Reading(
+    **of_sides(
+        "helpers.wait",
         "share",
         "queueing of all other threads and processes, share of their active time",
-        lambda c: c.now.rest_wait_fraction,
+        lambda side: side.rest_wait_fraction,
     ),
-    "helpers.wait-before": Reading(
-        "share", "helpers.wait of the baseline", lambda c: c.before.rest_wait_fraction
-    ),
-    "helpers.wait-growth": Reading(
-        "share",
-        "growth of helpers.wait over the baseline",
-        lambda c: growth(c.before.rest_wait_fraction, c.now.rest_wait_fraction),
+    "helpers.wait-growth": growth_of(
+        "share", "growth of helpers.wait over the baseline", lambda side: side.rest_wait_fraction
     ),
     "any.wait": Reading(
         "share",
@@ -213,10 +203,8 @@ CPU_QUEUEING: Mapping[str, Reading] = {
             more("steal.growth", "steal.growth"),
         ),
     ),
-    "others.added": Reading(
-        "cores",
-        "growth of others over the baseline, if both sides know it",
-        lambda c: growth(c.before.others_cores, c.now.others_cores),
+    "others.added": growth_of(
+        "cores", "growth of others over the baseline, if both sides know it", lambda side: side.others_cores
     ),
     "contention.beside": Reading(
         "bool",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads
-from profkit.verdict.readings.known_values import growth
+from profkit.verdict.readings.known_values import growth_of
 from profkit.verdict.rule import Case, Reading
 from profkit.verdict.thresholds import value
 
@@ -234,10 +234,10 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time: reading files, on a CPU or off it",
         lambda c: _of_lost(c.account, c.account.reading_s[1] - c.account.reading_s[0]),
     ),
-    "storage.added": Reading(
+    "storage.added": growth_of(
         "bytes",
         "additional bytes that storage delivered, since they were not in memory",
-        lambda c: growth(c.before.storage_bytes, c.now.storage_bytes),
+        lambda side: side.storage_bytes,
     ),
     "account.starts": Reading(
         "share",
