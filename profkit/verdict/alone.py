@@ -46,7 +46,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
 
     side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
     one = Judged(no_side(), side, account, READINGS_ALONE)
-    held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
+    held, checks = rules_held(RULES_ALONE, one)
     findings = tuple(_finding(rule, one, by) for rule in held)
     best = best_of(findings)
     if best is None:
@@ -79,7 +79,7 @@ def _of_wall(what: str, seconds: Callable[[Account], float]) -> Reading:
 
 def _finding(rule: Rule, one: Judged, by: str) -> Finding:
     seconds = one.account.seconds(rule.bucket)
-    found = finding_of(rule, one, READINGS_ALONE, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
+    found = finding_of(rule, one, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
     # A report ranked by cumtime already contains the table that this advice leads to.
     return replace(
         found, advice=tuple(a for a in found.advice if a.kind != "show-waiting" or by not in a.argv)

@@ -11,7 +11,6 @@ from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
 from profkit.verdict.machine_differences import (
     fixed_work,
-    machine_slower,
     models_differ,
     one_machine,
     other_instructions,
@@ -82,7 +81,7 @@ def _yardstick_apart(case: Case) -> float | None:
 
 
 def _machine_part(case: Case) -> float | None:
-    slower = machine_slower(case.before, case.now)
+    slower = max((one.beyond for one in fixed_work(case.before, case.now)), default=None)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
 

@@ -81,21 +81,18 @@ def _settings_queue(case: Case) -> float | None:
     if found.imports_s > queue:
         return 0.0  # they are busy importing, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
-    waited -= found.own_imports_s[1] - found.own_imports_s[0]
+    waited -= found.own_imports_added_s
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
     return _of_lost(found, queue + min(max(0.0, waited), theirs))
 
 
 def _imported(case: Case) -> float | None:
-    added, whole = (
-        case.account.own_imports_s[1] - case.account.own_imports_s[0],
-        case.account.seconds("startup"),
-    )
+    added, whole = case.account.own_imports_added_s, case.account.seconds("startup")
     return max(0.0, min(1.0, added / whole)) if whole > 0 else None
 
 
 def _compiled(case: Case) -> float | None:
-    added = case.account.own_imports_s[1] - case.account.own_imports_s[0]
+    added = case.account.own_imports_added_s
     before, after = case.before.compiling_s, case.now.compiling_s
     if before is None or after is None or not added > 0:
         return None
@@ -112,18 +109,18 @@ def gil_held(found: Account) -> float | None:
 
 def collecting_function(account: Account) -> str | None:
     """Return the function in which most of the garbage collection struck."""
-    parts = [part for bucket in account.buckets if bucket.name == "gc" for part in bucket.parts]
+    parts = account.bucket("gc").parts
     return parts[0].name if parts else None
 
 
 def blocked_on(account: Account) -> str | None:
     """Return what most time off the CPU waited for; ``None`` without a main wait, or if not seen."""
-    for bucket in account.buckets:
-        if bucket.name == "blocked" and bucket.waited:
-            most = bucket.waited[0]
-            if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
-                return most.what
-    return None
+    bucket = account.bucket("blocked")
+    if not bucket.waited:
+        return None
+    most = bucket.waited[0]
+    longer = most.candidate_s - most.baseline_s
+    return most.what if longer >= value("part.most") * bucket.seconds > 0 else None
 
 
 LOST_TIME: Mapping[str, Reading] = {
@@ -266,7 +263,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.gc-beyond": Reading(
         "bool",
         "garbage collection is beyond its noise",
-        lambda c: any(bucket.name == "gc" and bucket.low > 0 for bucket in c.account.buckets),
+        lambda c: c.account.bucket("gc").low > 0,
     ),
     "gc.function": Reading(
         "text", "function in which most of it struck", lambda c: collecting_function(c.account)
@@ -295,9 +292,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
     ),
     "account.capture-beyond": Reading(
-        "bool",
-        "overhead is beyond its interval",
-        lambda c: any(b.name == CAPTURE and b.beyond_noise for b in c.account.buckets),
+        "bool", "overhead is beyond its interval", lambda c: c.account.bucket(CAPTURE).beyond_noise
     ),
 }
 
