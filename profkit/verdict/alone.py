@@ -199,11 +199,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "gil.held": replace(
         READINGS["gil.held"], about="part of account.gil during which known functions held the lock"
     ),
-    "helpers.wait": Reading(
-        "share",
-        "queueing of all other threads and processes, share of their active time",
-        lambda o: o.now.rest_wait_fraction or 0.0,
-    ),
+    "helpers.wait": replace(READINGS["helpers.wait"], of=lambda o: o.now.rest_wait_fraction or 0.0),
     "helpers.queued": Reading(
         "share",
         "seconds that all other threads and processes queued, over the wall",
@@ -217,17 +213,15 @@ READINGS_ALONE: Mapping[str, Reading] = {
         (more("off", "alone.waits"),),
     ),
     "most.wait": Reading("share", "the greater of own.wait and hidden.wait", _most_wait),
-    "contention.itself": Reading(
-        "bool",
-        "its own threads and processes compete",
-        _itself,
-        (more("demand", "demand.self"), more("rank.wait", "alone.ranks")),
+    "contention.itself": replace(
+        READINGS["contention.itself"],
+        of=_itself,
+        compares=(more("demand", "demand.self"), more("rank.wait", "alone.ranks")),
     ),
-    "contention.others": Reading(
-        "bool",
-        "other programs take CPUs",
-        _others,
-        (more("others", "others.alone"), more("steal", "steal")),
+    "contention.others": replace(
+        READINGS["contention.others"],
+        of=_others,
+        compares=(more("others", "others.alone"), more("steal", "steal")),
     ),
     "contention.beside": Reading(
         "bool",
@@ -235,7 +229,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
         lambda o: (o.now.others_cores or 0.0) >= value("others"),
         (more("others", "others"),),
     ),
-    "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
+    "contention.known": replace(READINGS["contention.known"], of=lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(
         "bool",
         "what others used was not measured, and the program itself does not ask for too much",
@@ -244,9 +238,5 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "contention.kind": Reading("text", "who takes the CPUs", _kind),
     "contention.who": Reading("text", "which threads queue", _who),
     "cpus.free": Reading("cores", "CPUs that neither the program nor others used", _free),
-    "helpers.busy": Reading(
-        "share",
-        "CPU time of the other threads and processes that it may wait for, over the wall",
-        lambda o: helpers_busy(o.account, o.now) or 0.0,
-    ),
+    "helpers.busy": replace(READINGS["helpers.busy"], of=lambda o: helpers_busy(o.account, o.now) or 0.0),
 }

@@ -46,6 +46,12 @@ def _of_lost(found: Account, seconds: float) -> float:
     return seconds / max(found.program_s, seconds) if seconds > 0 else 0.0
 
 
+def _lost(what: str, *names: str, apart: bool = False) -> Reading:
+    """Return the reading of the part that some buckets hold; if `apart`, only where they are known by themselves."""
+    part = separate if apart else _part
+    return Reading("share", f"part of the lost time: {what}", lambda case: part(case, *names))
+
+
 def of_baseline(case: Case, *names: str) -> float | None:
     """Return the seconds of some buckets over the baseline's wall."""
     found = case.account
@@ -145,9 +151,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "bool", "less time, whatever the interval of capture overhead allows", _surely_less
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
-    "account.queue": Reading(
-        "share", "part of the lost time: queueing for a CPU", lambda c: separate(c, "queue")
-    ),
+    "account.queue": _lost("queueing for a CPU", "queue", apart=True),
     "account.queue-beyond": Reading(
         "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
     ),
@@ -179,11 +183,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "added queueing over the baseline's wall",
         lambda c: None if c.account.merged else of_baseline(c, "queue"),
     ),
-    "account.off": Reading(
-        "share",
-        "part of the lost time: off the CPU, not queueing",
-        lambda c: separate(c, "blocked", "loading", "imbalance"),
-    ),
+    "account.off": _lost("off the CPU, not queueing", "blocked", "loading", "imbalance", apart=True),
     "account.waits": Reading(
         "share",
         "part of the lost time in functions that wait by design; includes queueing if that is not known",
@@ -215,16 +215,13 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time: imports in other processes than the main one",
         lambda c: _of_lost(c.account, c.account.imports_s),
     ),
-    "account.startup": Reading(
-        "share", "part of the lost time: start and end", lambda c: _part(c, "startup")
-    ),
+    "account.startup": _lost("start and end", "startup"),
     "imports.of-startup": Reading(
         "share", "part of the added start and end in which the main process imported libraries", _imported
     ),
-    "account.slowed": Reading(
-        "share",
-        "part of the lost time: start and end, calls, cost per call, and the interpreter's lock and collector",
-        lambda c: _part(c, "startup", "work", "speed", "gil", "gc"),
+    "account.slowed": _lost(
+        "start and end, calls, cost per call, and the interpreter's lock and collector",
+        *("startup", "work", "speed", "gil", "gc"),
     ),
     "account.reading": Reading(
         "share",
@@ -251,12 +248,8 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the added imports in which modules were compiled, since there was no byte code of them",
         _compiled,
     ),
-    "account.gil": Reading(
-        "share",
-        "part of the lost time: waiting for the interpreter's lock",
-        lambda c: separate(c, "gil"),
-    ),
-    "account.gc": Reading("share", "part of the lost time: garbage collection", lambda c: separate(c, "gc")),
+    "account.gil": _lost("waiting for the interpreter's lock", "gil", apart=True),
+    "account.gc": _lost("garbage collection", "gc", apart=True),
     "account.gc-of-baseline": Reading(
         "share", "added garbage collection over the baseline's wall", lambda c: of_baseline(c, "gc")
     ),
@@ -270,24 +263,20 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
     "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
-    "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
+    "account.code": _lost("changed code", "code"),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")
     ),
-    "account.work": Reading("share", "part of the lost time: more calls", lambda c: _part(c, "work")),
+    "account.work": _lost("more calls", "work"),
     "account.work-beyond": Reading(
         "bool", "more calls are beyond their noise", lambda c: c.account.bucket("work").low > 0
     ),
     "account.work-of-baseline": Reading(
         "share", "seconds of more calls over the baseline's wall", lambda c: of_baseline(c, "work")
     ),
-    "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
-    "account.calls-and-cost": Reading(
-        "share", "part of the lost time: more calls, and cost per call", lambda c: _part(c, "work", "speed")
-    ),
-    "account.cost-and-queue": Reading(
-        "share", "part of the lost time: cost per call, and queueing", lambda c: _part(c, "speed", "queue")
-    ),
+    "account.speed": _lost("cost per call", "speed"),
+    "account.calls-and-cost": _lost("more calls, and cost per call", "work", "speed"),
+    "account.cost-and-queue": _lost("cost per call, and queueing", "speed", "queue"),
     "account.capture": Reading(
         "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
     ),
