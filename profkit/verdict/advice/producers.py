@@ -339,8 +339,7 @@ def _start_once(case: Judged, lost: float) -> Found:
 
 
 def _lscpu(case: Case, lost: float) -> Found:
-    sides = case.signals.baseline, case.signals.candidate
-    if models_differ(*sides) or not other_instructions(*sides):
+    if models_differ(case.before, case.now) or not other_instructions(case.before, case.now):
         yield Advice("lscpu", ("lscpu",))
 
 
