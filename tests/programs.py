@@ -32,7 +32,7 @@ from profkit.model import (
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account
 from profkit.verdict.diagnosis import diagnose
 from profkit.verdict.judge import case_of
-from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case
 from profkit.verdict.types import Diff
 from tests.builders import Row, manifest, profile, with_main
 

@@ -24,7 +24,8 @@ from profkit.model import Run, RunSet
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.judge import case_of
 from profkit.verdict.judge import judge as judge_case
-from profkit.verdict.readings import READINGS, Case
+from profkit.verdict.readings import READINGS
+from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from profkit.compare.folded_functions import folded_edges, shared_out
+from profkit.compare.folded_functions import Parts, folded_profile
 from profkit.identity.function_keys import infer_python
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Profile
 from profkit.model.arrays import Index
-from profkit.model.estimates import estimates_of, summed_estimates
 
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
 #: The first Python that inlines comprehensions.
@@ -47,25 +44,13 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
     gone = inner[(target[inner] != inner) & ~np.isin(target[inner], inner)]
     if not len(gone):
         return profile, {}
-    moved = np.arange(len(profile), dtype=np.int32)
-    moved[gone] = target[gone]
     keep = np.ones(len(profile), np.bool_)
     keep[gone] = False
-    columns = profile.columns(keep)
-    for name in ("tottime", "wait", "blocked"):
-        values = getattr(profile, name)
-        if values is not None:
-            columns[name] = np.bincount(moved, values, len(profile)).astype(np.float64)[keep]
-    if profile.calls_low is not None:
-        sums = summed_estimates(profile.ncalls, estimates_of(profile), moved, len(profile))
-        columns |= {name: sums[name][keep] for name in ("samples", "tottime_error")}
-    edges = profile.edges
-    if edges is not None:
-        handed = partial(shared_out, edges, gone, target[gone], np.ones(len(gone)))
-        edges = folded_edges(edges, gone, keep, handed)
     place = np.cumsum(keep) - 1
-    folded = replace(profile, **columns, edges=edges)
-    return folded, dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
+    callers, of = np.unique(target[gone], return_inverse=True)
+    parts = Parts(gone, callers, np.eye(len(callers))[of.reshape(-1)])
+    into = dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
+    return folded_profile(profile, parts, keep, None), into
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:

@@ -178,7 +178,7 @@ def _folded_thread(
         calls = replace(calls, function=goes_or_none[calls.function], opener=goes_or_none[calls.opener])
     return replace(
         thread,
-        profile=_folded_profile(profile, parts, keep, thread.paths),
+        profile=folded_profile(profile, parts, keep, thread.paths),
         open_calls=_placed(thread.open_calls, function=place),
         throttled=(),
         range_calls=calls,
@@ -202,7 +202,7 @@ def _placed(items: Iterable[_Record], **places: Ints) -> tuple[_Record, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
+class Parts:
     """Where k functions are folded to; each of m callers gets the part `share`, shape (k, m)."""
 
     rows: Ints
@@ -215,7 +215,7 @@ class _Parts:
         return self.callers[self.share.argmax(axis=1)] if len(self.rows) else self.rows
 
 
-def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
+def _parts(edges: Edges, n: int, rows: Ints) -> Parts:
     """Divide functions among their remaining callers by the time that they took for each."""
     position = np.full(n, -1, np.int64)
     position[rows] = np.arange(len(rows))
@@ -242,10 +242,10 @@ def _parts(edges: Edges, n: int, rows: Ints) -> _Parts:
     reached = share.sum(axis=1)
     found = reached > 0
     used = share[found] / reached[found, None]
-    return _Parts(rows[found], columns[stays], used[:, stays])
+    return Parts(rows[found], columns[stays], used[:, stays])
 
 
-def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) -> Profile:
+def _marked(profile: Profile, parts: Parts, changed: Mapping[int, str | None]) -> Profile:
     """Append the hashes of functions that differ between the sides to those of their callers."""
     added: dict[int, list[str]] = {}
     for row, share in zip(parts.rows.tolist(), parts.share, strict=True):
@@ -263,16 +263,14 @@ def _marked(profile: Profile, parts: _Parts, changed: Mapping[int, str | None]) 
     return replace(profile, strings=tuple(strings), source_hash=hashes)
 
 
-def _folded_profile(profile: Profile, parts: _Parts, keep: Bools, paths: Paths | None) -> Profile:
+def folded_profile(profile: Profile, parts: Parts, keep: Bools, paths: Paths | None) -> Profile:
     """Add self times of folded functions to their callers, and leave out all rows not in `keep`."""
     row, gets = np.nonzero(parts.share > 0)
     pairs = parts.rows[row], parts.callers[gets], parts.share[row, gets]
-    assert profile.edges is not None
-    edges = profile.edges
 
-    def handed(outer: Rows) -> Handed:
+    def handed(edges: Edges, outer: Rows) -> Handed:
         if paths is None:
-            return shared_out(edges, *pairs, outer)
+            return _shared_out(edges, *pairs, outer)
         # `__build_class__` has a thousand callers and as many callees: whom a context does not tell apart,
         # and who gets next to nothing, is not known to be a caller.
         gone = np.zeros(len(profile), np.bool_)
@@ -280,7 +278,7 @@ def _folded_profile(profile: Profile, parts: _Parts, keep: Bools, paths: Paths |
         known = _by_paths(edges, paths, gone, outer)
         kept = pairs[2] >= LEAST_PART
         some = pairs[0][kept], pairs[1][kept], pairs[2][kept]
-        rest = shared_out(edges, *some, np.setdiff1d(outer, known[0]))
+        rest = _shared_out(edges, *some, np.setdiff1d(outer, known[0]))
         return (
             np.concatenate([known[0], rest[0]]),
             np.concatenate([known[1], rest[1]]),
@@ -300,10 +298,13 @@ def _folded_profile(profile: Profile, parts: _Parts, keep: Bools, paths: Paths |
     squares = gathered(None if profile.tottime_error is None else profile.tottime_error**2)
     columns["samples"] = None if samples is None else np.rint(samples).astype(np.int64)
     columns["tottime_error"] = None if squares is None else np.sqrt(squares)
-    return replace(profile, **columns, edges=folded_edges(edges, parts.rows, keep, handed))
+    edges = profile.edges
+    if edges is not None:
+        edges = _folded_edges(edges, parts.rows, keep, partial(handed, edges))
+    return replace(profile, **columns, edges=edges)
 
 
-def shared_out(edges: Edges, rows: Rows, callers: Rows, share: Floats, outer: Rows) -> Handed:
+def _shared_out(edges: Edges, rows: Rows, callers: Rows, share: Floats, outer: Rows) -> Handed:
     """Hand each of the `outer` edges to all callers of its folded function, by their shares.
 
     Each of `rows`, ascending, gives `share` to one of its `callers`.
@@ -336,7 +337,7 @@ def _by_paths(edges: Edges, paths: Paths, gone: Bools, outer: Rows) -> Handed:
     return outer[edge], pairs % n, calls / np.bincount(edge, calls, len(outer))[edge]
 
 
-def folded_edges(edges: Edges, rows: Rows, keep: Bools, handed: Callable[[Rows], Handed]) -> Edges:
+def _folded_edges(edges: Edges, rows: Rows, keep: Bools, handed: Callable[[Rows], Handed]) -> Edges:
     """Return the edges among kept functions; callees of a folded one become its callers' callees.
 
     `handed` says to which callers edges from the folded `rows` go; a pair may then occur more than once.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.replicates import Replicates, ranked_seconds, ranked_times
-from profkit.compare.result_types import DiffTable, SideTable
-from profkit.compare.sampled_calls import UNCALLED, UNSEEN, call_ratios
+from profkit.compare.result_types import UNCALLED, UNSEEN, DiffTable, SideTable
+from profkit.compare.sampled_calls import call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined, sorted_places
 from profkit.identity.edits import edited_rows, standing_rows
 from profkit.identity.function_keys import infer_roots
@@ -22,6 +22,7 @@ from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ra
 from profkit.model import PROJECT, Profile
 from profkit.model.arrays import Bools, Floats, Ints, Rows, distinct, median
 from profkit.model.definitions import Definition, name_digest
+from profkit.model.profile import ESTIMATES
 
 _Sides: TypeAlias = tuple[Replicates, Replicates]
 #: For each row of the table, its row in either side, −1 where that lacks it.
@@ -147,10 +148,6 @@ def _at(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
     return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
 
 
-def _column_at(values: Floats | None, rows: Rows) -> Floats | None:
-    return None if values is None else _at(values, rows)
-
-
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     """Return positions in key order for rows that share their value with another row; 0 for all others."""
     _, of, count = np.unique(values, return_inverse=True, return_counts=True)
@@ -166,23 +163,19 @@ def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
 
 
 def _side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str, active: bool) -> SideTable:
-    present = rows >= 0
     whole = float(values.sum() if by == "tottime" else values.max(initial=0.0))
+
+    def column(name: str) -> Any:
+        known = getattr(profile, name)
+        return None if known is None else _at(known, rows).astype(known.dtype)
+
+    calls, times = ("ncalls", "primitive_calls"), ("tottime", "cumtime", "wait", "cumwait")
     return SideTable(
-        present=present,
+        present=rows >= 0,
         rank=_at(rank, rows).astype(np.int64),
-        ncalls=_at(profile.ncalls, rows).astype(np.int64),
-        primitive_calls=_at(profile.primitive_calls, rows).astype(np.int64),
-        tottime=_at(profile.tottime, rows),
-        cumtime=_at(profile.cumtime, rows),
         active=_at(ranked_seconds(profile, "tottime", active), rows),
         share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
-        wait=_column_at(profile.wait, rows),
-        cumwait=_column_at(profile.cumwait, rows),
-        calls_low=_column_at(profile.calls_low, rows),
-        calls_high=_column_at(profile.calls_high, rows),
-        samples=None if profile.samples is None else _at(profile.samples, rows).astype(np.int64),
-        tottime_error=_column_at(profile.tottime_error, rows),
+        **{name: column(name) for name in (*calls, *times, *ESTIMATES)},
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
-from profkit.model.arrays import Bools, Floats, Ints
+from profkit.model.arrays import Bools
 
 #: Calls made on either side from which their number shows the length of a loop.
 LOOP_CALLS = 100
@@ -39,7 +39,10 @@ def longer_loops(table: DiffTable, calls: CallTable | None, ratios: CallRatios, 
     n, as_often = len(table), table.baseline.ncalls
     steady = ratios.exact & ~waits & (as_often > 0) & (as_often == table.candidate.ncalls)
     counted = steady[calls.caller] & (ratios.exact & ~waits)[calls.callee]
-    before, after = (_made(calls, side.ncalls, counted, n) for side in (calls.baseline, calls.candidate))
+    before, after = (
+        np.bincount(calls.caller[counted], side.ncalls[counted], n).astype(np.float64)
+        for side in (calls.baseline, calls.candidate)
+    )
     loops = np.minimum(before, after) >= np.maximum(LOOP_CALLS, LOOP_PER_CALL * as_often)
     factor = np.divide(after, before, out=np.ones(n), where=loops)
     rows = np.flatnonzero(factor > 1 + CALLS_CHANGED)
@@ -50,8 +53,3 @@ def longer_loops(table: DiffTable, calls: CallTable | None, ratios: CallRatios, 
         int((factor < 1 / (1 + CALLS_CHANGED)).sum()),
         float(np.median(factor[rows])) if len(rows) else math.nan,
     )
-
-
-def _made(calls: CallTable, ncalls: Ints, counted: Bools, n: int) -> Floats:
-    made: Floats = np.bincount(calls.caller[counted], ncalls[counted], n).astype(np.float64)
-    return made

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from profkit.compare.sampled_calls import UNCALLED, UNSEEN
 from profkit.identity.lookup_columns import rows_in, rows_where
 from profkit.identity.readable_names import readable_name
 from profkit.measure.intervals import Estimate
@@ -16,6 +15,11 @@ from profkit.measure.inventory import Inventory
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import FunctionKey, Neighbours, Notice
 from profkit.model.arrays import Bools, Floats, Ints
+
+#: `DiffTable.match` of a row that one side lacks and may have missed.
+UNSEEN = "unseen"
+#: `DiffTable.match` of a row that one side defines, as neighbouring definitions show, but did not call.
+UNCALLED = "uncalled"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,23 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.result_types import DiffTable, SideTable
 from profkit.model import Process
 from profkit.model.arrays import Bools, Floats
 from profkit.model.estimates import NONE_SEEN
 
-if TYPE_CHECKING:
-    from profkit.compare.result_types import DiffTable, SideTable
-
-
-#: `DiffTable.match` of a row that one side lacks and may have missed.
-UNSEEN = "unseen"
-#: `DiffTable.match` of a row that one side defines, as neighbouring definitions show, but did not call.
-UNCALLED = "uncalled"
 #: Relative change beyond which calls count as changed.
 CALLS_CHANGED = 0.1
 #: Relative half-width of the 95 % interval of a call ratio up to which the estimate weighs times. 61 calls

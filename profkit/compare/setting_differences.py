@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from profkit.measure.run_settings import revision_of, set_by_hand
@@ -11,7 +10,7 @@ from profkit.model import Host, Pool, Process, Run, RunSet
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One difference, of a `kind` in `_KINDS`; a value is empty if not set, not installed or unknown."""
+    """One difference, of a `kind` in `_facts`; a value is empty if not set, not installed or unknown."""
 
     kind: str
     name: str
@@ -20,12 +19,14 @@ class Setting:
 
 
 def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
-    """Return the differences of the first runs, ordered by `_KINDS`; empty if a side has no manifest."""
+    """Return the differences of the first runs, ordered by kind; empty if a side has no manifest."""
     a, b = baseline.runs[0], candidate.runs[0]
     if a.manifest is None or b.manifest is None:
         return ()
     found: list[Setting] = []
-    for kind, facts_a, facts_b in zip(_KINDS, _facts(a), _facts(b), strict=True):
+    others = _facts(b)
+    for kind, facts_a in _facts(a).items():
+        facts_b = others[kind]
         names = dict.fromkeys((*facts_a, *facts_b))
         for name in names if kind in ("machine", "python", "source") else sorted(names):
             one, other = facts_a.get(name, ""), facts_b.get(name, "")
@@ -34,20 +35,19 @@ def differences(baseline: RunSet, candidate: RunSet) -> tuple[Setting, ...]:
     return tuple(found)
 
 
-_KINDS = ("machine", "python", "variable", "pool", "package", "source")
-
-
-def _facts(run: Run) -> Iterator[dict[str, str]]:
-    """Yield the values of each kind by name, in the order of `_KINDS`."""
+def _facts(run: Run) -> dict[str, dict[str, str]]:
+    """Return the values by kind and name, in the order in which they are listed."""
     assert run.manifest is not None
     first = run.processes[0] if run.processes else Process()
-    yield _machine(run.manifest.host)
-    yield {"python": first.python} if first.python else {}
-    yield set_by_hand(run.manifest.environment)
-    yield _pools(first.pools or ())
-    yield dict(run.manifest.packages)
     revision = revision_of(run)
-    yield {"revision": revision} if revision else {}
+    return {
+        "machine": _machine(run.manifest.host),
+        "python": {"python": first.python} if first.python else {},
+        "variable": set_by_hand(run.manifest.environment),
+        "pool": _pools(first.pools or ()),
+        "package": dict(run.manifest.packages),
+        "source": {"revision": revision} if revision else {},
+    }
 
 
 def _machine(host: Host) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,12 +26,10 @@ from profkit.compare.waiting_rows import waiting_rows
 from profkit.compare.walls import Walls, walls_of
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread
+from profkit.measure.iterations import IterationModel, IterationNames, iteration_model, typical_model
+from profkit.measure.range_stats import RangeChange, compare_ranges
 from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model.arrays import Floats, median
-
-if TYPE_CHECKING:
-    from profkit.measure.iterations import IterationModel, IterationNames
-    from profkit.measure.range_stats import RangeChange
 
 #: A shell reports a signal as this exit status plus the number of the signal, 1 to 64.
 SIGNALLED = 128
@@ -193,7 +190,7 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
         loops=loops,
         lost_throughout=noise.lost_throughout(*own),
         exits=(_exit(pair.baseline), _exit(pair.candidate)),
-        ranges=_compared_ranges(pair),
+        ranges=compare_ranges(pair.baseline.processes, pair.candidate.processes),
         iterations=(_iterations(pair.baseline, iterations), _iterations(pair.candidate, iterations)),
         walls=walls,
         exact=pair.exact,
@@ -231,23 +228,6 @@ def _total_scatter(totals_a: Floats, totals_b: Floats) -> float:
     return math.hypot(spread_a, spread_b)
 
 
-def _has_ranges(side: Side) -> bool:
-    """Return whether any run recorded NVTX ranges; only then are the modules for them imported."""
-    return any(process.ranges is not None for run in side.runs.runs for process in run.processes)
-
-
 def _iterations(side: Side, names: IterationNames | None) -> IterationModel | None:
-    if names is None and not _has_ranges(side):
-        return None
-    from profkit.measure.iterations import iteration_model, typical_model
-
     runs = zip(side.runs.runs, side.processes, strict=True)
     return typical_model([iteration_model(replace(run, processes=chosen), names) for run, chosen in runs])
-
-
-def _compared_ranges(pair: Pair) -> tuple[RangeChange, ...]:
-    if not any(map(_has_ranges, pair.sides)):
-        return ()
-    from profkit.measure.range_stats import compare_ranges
-
-    return compare_ranges(pair.baseline.processes, pair.candidate.processes)

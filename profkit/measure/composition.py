@@ -143,39 +143,15 @@ class Composition:
         return replace(self, **changed)
 
     @staticmethod
-    def mean(parts: Sequence[Composition]) -> Composition:
+    def mean(runs: Sequence[Composition]) -> Composition:
         """Return the mean of each part over runs; errors of one tracer may be alike and do not cancel."""
-        return Repeats(parts).mean(np.arange(len(parts)))
+        values = {part.name: [getattr(run, part.name) for run in runs] for part in fields(Composition)}
+        return Composition(**{name: _mean(of_runs) for name, of_runs in values.items()})
 
 
-class Repeats:
-    """The compositions of several runs, as arrays from which the mean of any draw is taken."""
-
-    def __init__(self, runs: Sequence[Composition]) -> None:
-        self._values = {
-            field.name: [getattr(run, field.name) for run in runs] for field in fields(Composition)
-        }
-        self._stacks = {
-            name: np.array(values)
-            for name, values in self._values.items()
-            if isinstance(values[0], np.ndarray) and not any(value is None for value in values)
-        }
-        # Most parts are 0 in all runs, and so are their means.
-        self._zero = {name: not stack.any() for name, stack in self._stacks.items()}
-
-    def mean(self, drawn: Rows) -> Composition:
-        """Return the mean of the drawn runs, with repetition; see `Composition.mean`."""
-        runs = drawn.tolist()
-
-        def mean_of(name: str) -> Any:
-            if name in self._stacks:
-                stack = self._stacks[name]
-                return np.zeros(stack.shape[1:]) if self._zero[name] else stack[drawn].mean(axis=0)
-            values = [self._values[name][run] for run in runs]
-            if isinstance(values[0], bool):
-                return all(values)
-            if any(value is None for value in values):
-                return None
-            return np.mean(values, axis=0) if isinstance(values[0], np.ndarray) else sum(values) / len(values)
-
-        return Composition(**{name: mean_of(name) for name in self._values})
+def _mean(values: Sequence[Any]) -> Any:
+    if any(value is None for value in values):
+        return None
+    if isinstance(values[0], bool):
+        return all(values)
+    return np.mean(values, axis=0) if isinstance(values[0], np.ndarray) else sum(values) / len(values)

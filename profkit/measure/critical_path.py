@@ -202,15 +202,13 @@ def _helping(
     elsewhere += max(0.0, float(own.off_by[pause_seconds.LOCK][waits].sum()) - float(for_others.sum()))
     spun = part - _native_part(reading, part, ended - elsewhere)
     starts_s = min(reading.helpers_starts_s, max(0.0, worked_s - reading.native_run_s - float(helpers.sum())))
-    run = _helpers(
-        helpers,
-        worked_s - starts_s,
-        reading.native_run_s,
-        np.where(polls, 0.0, own.off),
-        own.off + own.polled,
-        part,
-        spun,
-    )
+    # Threads of BLAS and OpenMP worked for the functions that waited for them. Other CPU time outside known
+    # functions goes to the known ones, since samples miss some of it.
+    waiting, working = own.off + own.polled, np.where(polls, 0.0, own.off)
+    waited = next((times for times in (working, helpers) if times.any()), waiting)
+    other = max(0.0, worked_s - starts_s - float(helpers.sum()) - reading.native_run_s)
+    run = part * helpers + spread((part - spun) * reading.native_run_s, waited)
+    run = run + spread(part * other, helpers if helpers.any() else waiting)
     imports = np.zeros(len(run))
     if reading.helpers_imports is not None:
         imports = np.minimum(part * reading.helpers_imports, run)
@@ -319,30 +317,6 @@ def _part(waiting: float, active: float) -> float:
 def _at_most(values: Floats, whole: float) -> Floats:
     total = float(values.sum())
     return values * (whole / total) if total > whole else values
-
-
-def _helpers(
-    known: Floats,
-    worked_s: float,
-    native_s: float,
-    working: Floats,
-    waiting: Floats,
-    part: float,
-    spun: float,
-) -> Floats:
-    """Return CPU time of helpers on the path, by function, of which `known` is by function.
-
-    That of native threads (BLAS, OpenMP) of the path's process goes to the functions that waited for them, to
-    `working` rather than to all of `waiting`. Other CPU time outside known functions goes to the known ones,
-    since samples miss some of it.
-    """
-    other = max(0.0, worked_s - float(known.sum()) - native_s)
-    waited = next((times for times in (working, known) if times.any()), waiting)
-    return (
-        part * known
-        + spread((part - spun) * native_s, waited)
-        + spread(part * other, known if known.any() else waiting)
-    )
 
 
 def _composed_plainly(reading: PathReading, waits: Bools, ranks: Bools) -> Composition:

@@ -118,7 +118,7 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
 
 def iteration_seconds(run: Run) -> float | None:
     """Return the median duration of a run's iterations; ``None`` without NVTX ranges for them."""
-    model = iteration_model(run) if any(p.ranges is not None for p in run.processes) else None
+    model = iteration_model(run)
     return None if model is None else model.duration.median_s
 
 

@@ -20,7 +20,7 @@ from profkit.measure.side_facts import delivery_seconds, first_thread, lifetime,
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.arrays import Floats, Rows, known_sum, spread
-from profkit.model.pauses import WAITS
+from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
 #: The effect of capture that traces nothing.
 NO_EFFECT = Effect(0.0, 0.0, 0.0)
@@ -148,8 +148,10 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
             "helpers_waits": _added(
                 selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
             ),
-            "collected": _added(selected, lambda _, t: t is thread, pause_seconds.collected, rows),
-            "held": _added(selected, lambda p, _: p is chosen, pause_seconds.held, rows),
+            "collected": _added(
+                selected, lambda _, t: t is thread, lambda t: pause_seconds.paused(t, *COLLECTIONS), rows
+            ),
+            "held": _added(selected, lambda p, _: p is chosen, lambda t: pause_seconds.paused(t, HELD), rows),
         }
     return PathReading(
         wall_s=wall,

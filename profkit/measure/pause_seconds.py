@@ -8,7 +8,7 @@ from profkit.measure.inventory import active_seconds
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats
-from profkit.model.pauses import COLLECTIONS, HELD, WAITS
+from profkit.model.pauses import WAITS
 
 #: Fewest looks at a function that waits by design, whose kinds are then taken for all of its waiting.
 ENOUGH_LOOKS = 10
@@ -66,17 +66,8 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
     return found * min(1.0, active / whole) if whole > 0 else None
 
 
-def collected(thread: Thread) -> Floats:
-    """Return the seconds of garbage collection by function; shape (n,)."""
-    return _seconds(thread, COLLECTIONS)
-
-
-def held(thread: Thread) -> Floats:
-    """Return the seconds that other threads waited for the lock while each function held it; shape (n,)."""
-    return _seconds(thread, (HELD,))
-
-
-def _seconds(thread: Thread, kinds: tuple[str, ...]) -> Floats:
+def paused(thread: Thread, *kinds: str) -> Floats:
+    """Return the seconds of pauses of these kinds by function, as seen; shape (n,)."""
     found = np.zeros(len(thread.profile))
     for pause in thread.pauses or ():
         if pause.what in kinds:

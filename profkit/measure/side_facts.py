@@ -260,12 +260,8 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "pool_threads": _pools(run, wall),
         "compiling_s": _compiling(mains),
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
-        "read_bytes": known_sum(
-            [None if p.read_bytes is None else float(p.read_bytes) for p in run.processes]
-        ),
-        "storage_bytes": known_sum(
-            [None if p.storage_bytes is None else float(p.storage_bytes) for p in run.processes]
-        ),
+        "read_bytes": known_sum(p.read_bytes for p in run.processes),
+        "storage_bytes": known_sum(p.storage_bytes for p in run.processes),
     }
 
 

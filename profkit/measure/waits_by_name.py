@@ -4,18 +4,53 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Callable
 
 from profkit.identity.readable_names import readable_name
 from profkit.model import STDLIB
 
-#: Native functions that wait by design; their time and calls follow the speed of everything else. Patterns
-#: name types, since other types compute in methods of the same name (``str.join``, ``dict.get``).
-_NATIVE_WAITS = re.compile(
+
+def is_native(name: str) -> bool:
+    """Return whether a name is a native function's; module bodies and lambdas have such names too."""
+    return name.startswith("<")
+
+
+def _native(pattern: str) -> Callable[[str], bool]:
+    """Return a predicate of names: whether a function is native, and its name has a pattern."""
+    search = re.compile(pattern).search
+    return lambda name: is_native(name) and search(name) is not None
+
+
+#: Whether a native function waits by design; its time and calls follow the speed of everything else. The pattern
+#: names types, since other types compute in methods of the same name (``str.join``, ``dict.get``).
+_waits = _native(
     r"[.' ](?:acquire|poll|epoll_wait|kqueue|select|sleep|nanosleep|recv\w*|_?accept|connect|fsync|fdatasync|flock|"
     r"wait\w*|sigtimedwait|posix\.p?readv?|nt\.read|WaitFor\w+|GetOverlappedResult)[' >]"
     r"|'(?:get|put)' of '_queue\.|'__enter__' of '_(?:multiprocessing|thread)\."
     r"|'read\w*' of '_io\.|'join' of '_thread|'(?:read|do_handshake)' of '_ssl\."
 )
+#: Whether a native function that may wait reads a file, a pipe or a socket.
+reads_files = _native(
+    r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read|numpy\.fromfile)>|'recv\w*' of|'read' of '_ssl\."
+    r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
+)
+#: Whether a native function waits until files are in storage; the kernel computes meanwhile.
+syncs_files = _native(r"[. ]posix\.f(?:data)?sync>")
+#: Whether a native function waits for a peer, storage or a file's lock, whatever threads the program started: for
+#: what no thread or process of most programs ends.
+waits_outside = _native(r"' of '_?(?:socket\.|ssl\.)|[. ](?:f(?:data)?sync|flock)>")
+#: Whether a native function waits for other ranks: MPI calls, which spin or sleep depending on the library.
+waits_for_ranks = _native(
+    r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
+    r" of 'torch"
+)
+#: Whether a native function waits for a GPU, in a program that uses one: it returns when the GPU has done the work
+#: that others started; the driver polls.
+waits_for_gpu = _native(
+    r"'(?:item|cpu|tolist|nonzero|__bool__|is_nonzero)' of 'torch\._C\.\w*Tensor\w*'|[. ]_cuda_synchronize>"
+    r"|'synchronize' of 'torch\._C\._Cuda(?:Stream|Event)"
+)
+
 #: Python functions that only wait; those of a pool's threads loop over blocking calls of native iterators,
 #: which no profile shows.
 _WAITS = frozenset(
@@ -24,15 +59,6 @@ _WAITS = frozenset(
         *("_handle_results", "SemLock.__enter__", "Condition.__enter__"),
     )
 )
-#: Native functions that read from a file, pipe or socket.
-_READS = re.compile(
-    r"'read\w*' of '_io\.|[. ](?:posix\.p?readv?|nt\.read|numpy\.fromfile)>|'recv\w*' of|'read' of '_ssl\."
-    r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
-)
-#: Native functions that write files to storage; the kernel computes meanwhile.
-_WRITES = re.compile(r"[. ]posix\.f(?:data)?sync>")
-#: Native functions that wait for a peer, storage or a file's lock, whatever threads the program started.
-_OUTSIDE = re.compile(r"' of '_?(?:socket\.|ssl\.)|[. ](?:f(?:data)?sync|flock)>")
 #: Native modules of the standard library that compute in the calling thread, and wait for nothing.
 _COMPUTE = re.compile(
     r"_?(?:bisect|blake2|bz2|collections|csv|datetime|decimal|elementtree|hashlib|heapq|json|lzma|md5|pickle|random)"
@@ -40,41 +66,13 @@ _COMPUTE = re.compile(
 )
 #: Built-in functions that may do anything.
 _NOT_ALONE = frozenset(("__import__", "breakpoint", "compile", "eval", "exec", "input", "open", "print"))
-#: Native functions in which a rank waits for other ranks: MPI calls, which spin or sleep depending on the
-#: library.
-_RANK_WAITS = re.compile(
-    r"(?:mpi4py\.|'mpi4py)|\bMPI\.|torch\._C\._distributed_c10d|'(?:allreduce|allgather|broadcast|barrier|reduce_scatter)'"
-    r" of 'torch"
-)
-
-
-#: Native functions of PyTorch that return when a GPU has done the work that others started; the driver polls.
-_GPU_WAITS = re.compile(
-    r"'(?:item|cpu|tolist|nonzero|__bool__|is_nonzero)' of 'torch\._C\.\w*Tensor\w*'|[. ]_cuda_synchronize>"
-    r"|'synchronize' of 'torch\._C\._Cuda(?:Stream|Event)"
-)
-
-
-def is_native(name: str) -> bool:
-    """Return whether a name is a native function's; module bodies and lambdas have such names too."""
-    return name.startswith("<")
 
 
 def is_wait(name: str, root: str) -> bool:
     """Return whether a function waits by design; only native and standard library functions count."""
     if is_native(name):
-        return _NATIVE_WAITS.search(name) is not None
+        return _waits(name)
     return root == STDLIB and (name in _WAITS or name.rpartition(".")[2] in _WAITS)
-
-
-def waits_for_ranks(name: str) -> bool:
-    """Return whether a native function waits for other ranks."""
-    return is_native(name) and _RANK_WAITS.search(name) is not None
-
-
-def waits_for_gpu(name: str) -> bool:
-    """Return whether a native function waits for a GPU, in a program that uses one."""
-    return is_native(name) and _GPU_WAITS.search(name) is not None
 
 
 def only_waits(name: str, root: str, *, measured: bool) -> bool:
@@ -87,24 +85,9 @@ def also_computes(name: str) -> bool:
     return reads_files(name) or syncs_files(name)
 
 
-def waits_outside(name: str) -> bool:
-    """Return whether a native function waits for what no thread or process of most programs ends."""
-    return is_native(name) and _OUTSIDE.search(name) is not None
-
-
-def syncs_files(name: str) -> bool:
-    """Return whether a native function waits until files are in storage."""
-    return is_native(name) and _WRITES.search(name) is not None
-
-
 def only_computes(name: str) -> bool:
     """Return whether a native function of Python computes in the calling thread, and waits for nothing."""
     first, _, rest = readable_name(name).partition(".")
     if first == "builtins":
         return rest not in _NOT_ALONE
     return bool(rest) and (_COMPUTE.fullmatch(first) is not None or hasattr(builtins, first))
-
-
-def reads_files(name: str) -> bool:
-    """Return whether a native function that may wait reads a file, a pipe or a socket."""
-    return is_native(name) and _READS.search(name) is not None

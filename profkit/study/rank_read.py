@@ -16,11 +16,12 @@ from profkit.compare.folded_functions import folded, throttled_in
 from profkit.errors import FormatError
 from profkit.formats.load import skipped
 from profkit.measure.iterations import warming_up
-from profkit.measure.pause_seconds import collected, waited
+from profkit.measure.pause_seconds import paused, waited
 from profkit.measure.range_stats import pattern_of
 from profkit.measure.side_facts import first_thread
 from profkit.model import FunctionKey, Notice, Process, Profile, RangeCalls, Run, Thread
 from profkit.model.arrays import Floats, Ints
+from profkit.model.pauses import COLLECTIONS
 from profkit.study.rank_functions import (
     IMPORT,
     LIBRARY_WAIT,
@@ -231,7 +232,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
             work = (bits & (RANK_WAIT | IMPORT)) == 0
             off_for = tuple(waited(main)[:, work].sum(axis=1).tolist())
             # A collection is timed by the clock, so its queueing is already in the function's queueing.
-            collects = np.where(work, np.minimum(collected(main), running), 0.0)
+            collects = np.where(work, np.minimum(paused(main, *COLLECTIONS), running), 0.0)
             collects_s = float(collects.sum())
             if collects_s > 0:
                 most = int(collects.argmax())

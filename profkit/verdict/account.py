@@ -112,6 +112,11 @@ class Account:
         return self.candidate_s - self.baseline_s
 
     @property
+    def own_imports_added_s(self) -> float:
+        """How much longer the main process took to import libraries."""
+        return self.own_imports_s[1] - self.own_imports_s[0]
+
+    @property
     def capture_s(self) -> float:
         """What capture added to the difference, in seconds; 0 if unknown."""
         return self.seconds(CAPTURE)
@@ -127,13 +132,13 @@ class Account:
         return not self.merged and self.helpers_queue_s > value("part.most") * self.seconds("queue") > 0
 
     def bucket(self, name: str) -> Bucket:
-        """Return the bucket of this name; raise `KeyError` where there is none."""
-        return {bucket.name: bucket for bucket in self.buckets}[name]
+        """Return the bucket of this name: an empty one for `CAPTURE`, `GPU` and `PAUSES` where they are unknown."""
+        known = {bucket.name: bucket for bucket in self.buckets}
+        return known.get(name) or Bucket(name, 0.0) if name in (*PAUSES, GPU, CAPTURE) else known[name]
 
     def seconds(self, name: str) -> float:
-        """Return the signed seconds of a bucket; 0 for `CAPTURE` and `PAUSES` where they are unknown."""
-        known = {bucket.name: bucket.seconds for bucket in self.buckets}
-        return known.get(name, 0.0) if name in (*PAUSES, GPU, CAPTURE) else known[name]
+        """Return the signed seconds of a bucket."""
+        return self.bucket(name).seconds
 
     def whole(self, name: str) -> float:
         """Return a bucket's seconds with its `PAUSES` and `GPU`, as booked where these are unknown."""

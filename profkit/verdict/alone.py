@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from profkit.measure.critical_path import compose
 from profkit.measure.line_times import FunctionLines, seen_lines
 from profkit.measure.path_reading import path_rank, read_path
 from profkit.measure.selected_processes import Selected, select
-from profkit.measure.side_facts import SideFacts, no_side, side_facts
+from profkit.measure.side_facts import no_side, side_facts
 from profkit.measure.waits_by_name import also_computes, is_wait, waits_for_gpu, waits_for_ranks
 from profkit.model import Process, Run, RunSet
 from profkit.model.pauses import STOPPED
@@ -25,24 +25,12 @@ from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
-from profkit.verdict.readings.lost_time import blocked_on, collecting_function, gil_held
+from profkit.verdict.readings.lost_time import blocked_on
 from profkit.verdict.readings.off_the_cpu import helpers_busy
-from profkit.verdict.rule import Reading, Rule, more
+from profkit.verdict.rule import Judged, Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Finding, RunVerdict, Value
-
-
-@dataclass(frozen=True, slots=True)
-class _OneRun:
-    """One run in the form that evidence and advice take; its baseline is unknown."""
-
-    before: SideFacts
-    now: SideFacts
-    account: Account
-
-    def read(self, name: str) -> Value:
-        return READINGS_ALONE[name].value(self)
+from profkit.verdict.types import Finding, RunVerdict
 
 
 def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> RunVerdict:
@@ -57,8 +45,8 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
         return FunctionLines(readable_name(keys[row].qualname), (), found)
 
     side = side_facts(RunSet(run.path, (run,)), [processes], chosen.profile.total)
-    one = _OneRun(no_side(), side, account)
-    held, checks = rules_held(RULES_ALONE, one.read, READINGS_ALONE)
+    one = Judged(no_side(), side, account, READINGS_ALONE)
+    held, checks = rules_held(RULES_ALONE, one)
     findings = tuple(_finding(rule, one, by) for rule in held)
     best = best_of(findings)
     if best is None:
@@ -76,21 +64,29 @@ def _account(run: Run, chosen: Selected, keys: Keys) -> Account:
     return account_of_run(whole, keys)
 
 
-def _stopped(one: _OneRun) -> float:
-    waited = one.account.bucket("blocked").waited
-    return sum(w.candidate_s for w in waited if w.what == STOPPED) / (one.account.candidate_s or math.inf)
+def _stopped(account: Account) -> float:
+    return sum(w.candidate_s for w in account.bucket("blocked").waited if w.what == STOPPED)
 
 
-def _finding(rule: Rule, one: _OneRun, by: str) -> Finding:
+def _of_wall(what: str, seconds: Callable[[Account], float]) -> Reading:
+    """Return the reading of a part of the wall."""
+
+    def of(one: Judged) -> float:
+        return max(0.0, seconds(one.account)) / (one.account.candidate_s or math.inf)
+
+    return Reading("share", f"part of the wall{what}", of)
+
+
+def _finding(rule: Rule, one: Judged, by: str) -> Finding:
     seconds = one.account.seconds(rule.bucket)
-    found = finding_of(rule, one, READINGS_ALONE, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
+    found = finding_of(rule, one, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
     # A report ranked by cumtime already contains the table that this advice leads to.
     return replace(
         found, advice=tuple(a for a in found.advice if a.kind != "show-waiting" or by not in a.argv)
     )
 
 
-def _severity(rule: Rule, one: _OneRun) -> float:
+def _severity(rule: Rule, one: Judged) -> float:
     """Return the part of the wall, or of active time that was queueing: one run shows no loss."""
     side = one.now
     if rule.id == "throttling":
@@ -103,30 +99,30 @@ def _severity(rule: Rule, one: _OneRun) -> float:
 # Readings -----------------------------------------------------------------------------------------------------
 
 
-def _own_wait(one: _OneRun) -> float | None:
+def _own_wait(one: Judged) -> float | None:
     """Return queueing of the main threads, or of the rank that queues most."""
     side = one.now
     worst = side.worst_wait_fraction if side.mains > 1 else None
     return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
 
 
-def _hidden_wait(one: _OneRun) -> float:
+def _hidden_wait(one: Judged) -> float:
     """Return queueing of other threads and processes, where the main thread waits for them."""
     side = one.now
     waits = (side.off_cpu_fraction or 0.0) >= value("alone.waits") and (side.rest_run_s or 0.0) > 0
     return (side.rest_wait_fraction or 0.0) if waits else 0.0
 
 
-def _most_wait(one: _OneRun) -> float:
+def _most_wait(one: Judged) -> float:
     return max(_own_wait(one) or 0.0, _hidden_wait(one))
 
 
-def _others(one: _OneRun) -> bool:
+def _others(one: Judged) -> bool:
     side = one.now
     return (side.others_cores or 0.0) >= value("others.alone") or (side.steal_cores or 0.0) >= value("steal")
 
 
-def _itself(one: _OneRun) -> bool:
+def _itself(one: Judged) -> bool:
     side = one.now
     cpus = side.available_cpus or math.inf
     # More ranks than CPUs compete, whatever their average demand.
@@ -134,7 +130,7 @@ def _itself(one: _OneRun) -> bool:
     return (side.demand or 0.0) > value("demand.self") or (ranks and not _others(one))
 
 
-def _kind(one: _OneRun) -> str | None:
+def _kind(one: Judged) -> str | None:
     """Return who takes the CPUs; if both do, compare own demand beyond the CPUs with the others' cores."""
     itself, others = _itself(one), _others(one)
     if itself and others:
@@ -144,7 +140,7 @@ def _kind(one: _OneRun) -> str | None:
     return "self-oversubscription" if itself else "external-load" if others else None
 
 
-def _who(one: _OneRun) -> str:
+def _who(one: Judged) -> str:
     side = one.now
     main, own = side.wait_fraction or 0.0, _own_wait(one) or 0.0
     if one.account.helpers_queue or _hidden_wait(one) > own:
@@ -152,7 +148,7 @@ def _who(one: _OneRun) -> str:
     return "rank" if own > main else "main"
 
 
-def _free(one: _OneRun) -> float | None:
+def _free(one: Judged) -> float | None:
     side = one.now
     if side.own_cores is None or side.available_cpus is None:
         return None
@@ -178,56 +174,32 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "pair.counters": Reading(
         "bool", "the kernel's counters are known", lambda o: o.now.wait_fraction is not None or None
     ),
-    "account.queued": Reading(
-        "share",
-        "part of the wall: queueing for a CPU, also of threads and processes that the main thread waits for",
-        lambda o: o.account.bucket("queue").share,
+    "account.queued": _of_wall(
+        ": queueing for a CPU, also of threads and processes that the main thread waits for",
+        lambda account: account.seconds("queue"),
     ),
-    "account.loading": Reading(
-        "share",
-        "part of the wall: waiting for loaders that do not run",
-        lambda o: o.account.bucket("loading").share,
+    "account.loading": _of_wall(
+        ": waiting for loaders that do not run", lambda account: account.seconds("loading")
     ),
-    "account.blocked": Reading(
-        "share", "part of the wall: off the CPU, not queueing", lambda o: o.account.bucket("blocked").share
-    ),
-    "account.stopped": Reading("share", "part of the wall: the whole process was stopped", _stopped),
+    "account.blocked": _of_wall(": off the CPU, not queueing", lambda account: account.seconds("blocked")),
+    "account.stopped": _of_wall(": the whole process was stopped", _stopped),
     "blocked.on": Reading(
         "text", "what most of the time off the CPU waited for", lambda o: blocked_on(o.account)
     ),
-    "account.imports": Reading(
-        "share",
-        "part of the wall: imports in other processes than the main one",
-        lambda o: max(0.0, o.account.imports_s) / (o.account.candidate_s or math.inf),
+    "account.imports": _of_wall(
+        ": imports in other processes than the main one", lambda account: account.imports_s
     ),
-    "account.starts": Reading(
-        "share",
-        "part of the wall in functions that start processes, and in other processes outside their functions",
-        lambda o: max(0.0, o.account.starts_s) / (o.account.candidate_s or math.inf),
+    "account.starts": _of_wall(
+        " in functions that start processes, and in other processes outside their functions",
+        lambda account: account.starts_s,
     ),
-    "account.gil": Reading(
-        "share",
-        "part of the wall: waiting for the interpreter's lock",
-        lambda o: o.account.seconds("gil") / (o.account.candidate_s or math.inf),
+    "account.gil": _of_wall(": waiting for the interpreter's lock", lambda account: account.seconds("gil")),
+    "account.gc": _of_wall(": garbage collection", lambda account: account.seconds("gc")),
+    "gc.function": READINGS["gc.function"],
+    "gil.held": replace(
+        READINGS["gil.held"], about="part of account.gil during which known functions held the lock"
     ),
-    "account.gc": Reading(
-        "share",
-        "part of the wall: garbage collection",
-        lambda o: o.account.seconds("gc") / (o.account.candidate_s or math.inf),
-    ),
-    "gc.function": Reading(
-        "text", "function in which most of it struck", lambda o: collecting_function(o.account)
-    ),
-    "gil.held": Reading(
-        "share",
-        "part of account.gil during which known functions held the lock",
-        lambda o: gil_held(o.account),
-    ),
-    "helpers.wait": Reading(
-        "share",
-        "queueing of all other threads and processes, share of their active time",
-        lambda o: o.now.rest_wait_fraction or 0.0,
-    ),
+    "helpers.wait": replace(READINGS["helpers.wait"], of=lambda o: o.now.rest_wait_fraction or 0.0),
     "helpers.queued": Reading(
         "share",
         "seconds that all other threads and processes queued, over the wall",
@@ -241,17 +213,15 @@ READINGS_ALONE: Mapping[str, Reading] = {
         (more("off", "alone.waits"),),
     ),
     "most.wait": Reading("share", "the greater of own.wait and hidden.wait", _most_wait),
-    "contention.itself": Reading(
-        "bool",
-        "its own threads and processes compete",
-        _itself,
-        (more("demand", "demand.self"), more("rank.wait", "alone.ranks")),
+    "contention.itself": replace(
+        READINGS["contention.itself"],
+        of=_itself,
+        compares=(more("demand", "demand.self"), more("rank.wait", "alone.ranks")),
     ),
-    "contention.others": Reading(
-        "bool",
-        "other programs take CPUs",
-        _others,
-        (more("others", "others.alone"), more("steal", "steal")),
+    "contention.others": replace(
+        READINGS["contention.others"],
+        of=_others,
+        compares=(more("others", "others.alone"), more("steal", "steal")),
     ),
     "contention.beside": Reading(
         "bool",
@@ -259,7 +229,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
         lambda o: (o.now.others_cores or 0.0) >= value("others"),
         (more("others", "others"),),
     ),
-    "contention.known": Reading("bool", "it is known who takes the CPUs", lambda o: _itself(o) or _others(o)),
+    "contention.known": replace(READINGS["contention.known"], of=lambda o: _itself(o) or _others(o)),
     "contention.unknown": Reading(
         "bool",
         "what others used was not measured, and the program itself does not ask for too much",
@@ -268,9 +238,5 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "contention.kind": Reading("text", "who takes the CPUs", _kind),
     "contention.who": Reading("text", "which threads queue", _who),
     "cpus.free": Reading("cores", "CPUs that neither the program nor others used", _free),
-    "helpers.busy": Reading(
-        "share",
-        "CPU time of the other threads and processes that it may wait for, over the wall",
-        lambda o: helpers_busy(o.account, o.now) or 0.0,
-    ),
+    "helpers.busy": replace(READINGS["helpers.busy"], of=lambda o: helpers_busy(o.account, o.now) or 0.0),
 }

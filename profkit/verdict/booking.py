@@ -24,7 +24,7 @@ from profkit.compare.origins import Origins
 from profkit.compare.process_calls import feeds_processes, limited_by_number, starts_processes
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import Keys, rows_where
-from profkit.measure.composition import Composition, Repeats
+from profkit.measure.composition import Composition
 from profkit.measure.waits_by_name import reads_files, syncs_files
 from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
@@ -104,7 +104,8 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
     # Threads for which the path's own thread spins count as helpers too.
     queued_alone = booked["queue"][0] - _own_queue(whole_a, whole_b)
-    helpers = max(_more_of_helpers(whole_a, whole_b), queued_alone)
+    queued = whole_a.helpers_queue_s, whole_b.helpers_queue_s
+    helpers = max(_beyond_cpu_time(*queued, _cpu_seconds(whole_a), _cpu_seconds(whole_b)), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
@@ -217,15 +218,12 @@ def _calls_unknown(whole: Composition, origins: Origins) -> float:
 
 def _own_queue(a: Composition, b: Composition) -> float:
     """Return queueing of the path's own thread beyond what grew with the CPU time."""
-    queue_a, queue_b = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
-    run_a, run_b = float(a.run.sum()), float(b.run.sum())
-    return queue_b - queue_a - _queued_per_second(queue_a, queue_b, run_a, run_b) * (run_b - run_a)
+    queued = a.queue_s - a.helpers_queue_s, b.queue_s - b.helpers_queue_s
+    return _beyond_cpu_time(*queued, float(a.run.sum()), float(b.run.sum()))
 
 
-def _more_of_helpers(a: Composition, b: Composition) -> float:
-    """Return queueing of helpers beyond what grew with the CPU time."""
-    queue_a, queue_b = a.helpers_queue_s, b.helpers_queue_s
-    cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
+def _beyond_cpu_time(queue_a: float, queue_b: float, cpu_a: float, cpu_b: float) -> float:
+    """Return queueing beyond what grew with the CPU time."""
     return queue_b - queue_a - _queued_per_second(queue_a, queue_b, cpu_a, cpu_b) * (cpu_b - cpu_a)
 
 
@@ -277,7 +275,7 @@ def _book(
     # Queueing that only grew with the CPU time is booked with the cause of that growth.
     per_second = _queued_per_second(a.queue_s, b.queue_s, cpu_a, cpu_b)
     with_queue = 1.0 + per_second
-    queue = b.queue_s - a.queue_s - per_second * (cpu_b - cpu_a)
+    queue = _beyond_cpu_time(a.queue_s, b.queue_s, cpu_a, cpu_b)
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
     polled = with_queue * (b.waits - a.waits)
@@ -355,14 +353,15 @@ def _resampled(
     """Return the 95 % interval of each bucket, from resampled repeats."""
     draw = np.random.default_rng(SEED)
     kept = _heavy(baseline, candidate)
-    few_a, few_b = (Repeats([c.taken(kept) for c in side]) for side in (baseline, candidate))
+    few_a, few_b = ([c.taken(kept) for c in side] for side in (baseline, candidate))
     n, m = len(baseline), len(candidate)
     part_origins = origins.taken(kept)
     at_code = np.flatnonzero(kept == unknown_code)
     code = int(at_code[0]) if len(at_code) else -1
     drawn: dict[str, list[float]] = {name: [] for name in booked}
     for _ in range(RESAMPLES):
-        some_a, some_b = few_a.mean(draw.integers(0, n, n)), few_b.mean(draw.integers(0, m, m))
+        some_a = Composition.mean([few_a[run] for run in draw.integers(0, n, n)])
+        some_b = Composition.mean([few_b[run] for run in draw.integers(0, m, m)])
         for name, (seconds, _) in _book(some_a, some_b, part_origins, code, spun_s).items():
             drawn[name].append(seconds)
     intervals = {}

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profkit.identity.readable_names import readable_name
+from profkit.measure.range_stats import RangeChange
 from profkit.model.arrays import Floats
 from profkit.model.pauses import WAITS
 from profkit.verdict.account import Part, Waited
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.measure.range_stats import RangeChange
 
 #: Most functions kept for each bucket.
 PARTS = 8

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from profkit.compare.pair import Pair, Side, pair_of
 from profkit.compare.result_types import SideSummary
 from profkit.compare.setting_differences import differences
@@ -12,6 +10,7 @@ from profkit.compare.stack_table import PlacedPaths, StackTable, placed_paths, s
 from profkit.identity.function_keys import function_keys
 from profkit.measure.import_table import Imports, imports_of_side
 from profkit.measure.intervals import UNKNOWN, ratio_estimate
+from profkit.measure.iterations import IterationNames
 from profkit.measure.line_times import FunctionLines, SeenLine, seen_lines
 from profkit.measure.side_facts import SideFacts
 from profkit.model import RunSet
@@ -19,9 +18,6 @@ from profkit.model.arrays import known, known_sum, median
 from profkit.verdict.judge import case_of, judge
 from profkit.verdict.named_lines import lines_of_verdict
 from profkit.verdict.types import Diff
-
-if TYPE_CHECKING:
-    from profkit.measure.iterations import IterationNames
 
 
 def diagnose(

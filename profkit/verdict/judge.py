@@ -6,7 +6,7 @@ Different programs and unfinished runs are not judged; without a rule that holds
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,15 +15,16 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.signals import Signals
 from profkit.identity.readable_names import is_anonymous
 from profkit.model import PROJECT
+from profkit.verdict.account import Account
 from profkit.verdict.advice.producers import advise
 from profkit.verdict.booking import account
 from profkit.verdict.calibration import STEPS, Steps, arm_of, confidence
 from profkit.verdict.evidence import produce
 from profkit.verdict.machine_differences import models_differ
-from profkit.verdict.readings import READINGS, Case, Known
+from profkit.verdict.readings import READINGS
 from profkit.verdict.readings.cpu_queueing import spinning
 from profkit.verdict.readings.function_times import periodic, worst_mover
-from profkit.verdict.rule import Judged, Reading, Rule, compared, doubted, evaluate
+from profkit.verdict.rule import Case, Judged, Rule, compared, doubted, evaluate
 from profkit.verdict.rules import RULES, RULES_OF_ESTIMATES, gpu_waits
 from profkit.verdict.rules.code_change import ONE_FUNCTION
 from profkit.verdict.rules.undecided import CALLS_UNKNOWN, CAPTURE_ITSELF
@@ -35,7 +36,7 @@ def judge(case: Case) -> Verdict:
     """Return what makes the candidate differ, or ``inconclusive`` with what would settle it."""
     known = (case.read("account.capture"), case.read("account.gpu"))
     estimated = not case.signals.exact or known != (None, None)
-    held, checks = rules_held((*RULES, *(RULES_OF_ESTIMATES if estimated else ())), case.read, READINGS)
+    held, checks = rules_held((*RULES, *(RULES_OF_ESTIMATES if estimated else ())), case)
     findings = tuple(_finding(rule, case) for rule in held if rule.cause != "inconclusive")
     undecided = {rule.id: _finding(rule, case) for rule in held if rule.cause == "inconclusive"}
     if held and held[0].id == "identical":
@@ -78,18 +79,16 @@ def _doubts(case: Case, cause: str) -> dict[str, float]:
     return doubts
 
 
-def rules_held(
-    rules: Sequence[Rule], read: Callable[[str], Value], readings: Mapping[str, Reading]
-) -> tuple[tuple[Rule, ...], tuple[Checked, ...]]:
+def rules_held(rules: Sequence[Rule], case: Judged) -> tuple[tuple[Rule, ...], tuple[Checked, ...]]:
     """Return the rules that hold, evaluated in order: each may yield to earlier ones that hold."""
     held: dict[str, Rule] = {}
     checks: list[Checked] = []
     for rule in rules:
-        holds, found = evaluate(rule, read, readings, frozenset(held))
+        holds, found = evaluate(rule, case.read, case.readings, frozenset(held))
         checks += found
         if holds:
             held[rule.id] = rule
-    return tuple(held.values()), (*checks, *compared(read, readings))
+    return tuple(held.values()), (*checks, *compared(case.read, case.readings))
 
 
 def best_of(findings: Sequence[Finding]) -> Finding | None:
@@ -119,16 +118,11 @@ def _weight(finding: Finding) -> float:
 
 def case_of(signals: Signals) -> Case:
     """Return the case of a comparison: its signals, and the account made from them."""
-    known = Known(signals)
-    booked = account(signals, unknown_code=_lone_function(known), spun_s=spinning(known))
-    return Case(signals, booked)
-
-
-def _lone_function(known: Known) -> int:
-    """Return the row of the only function that got slower, with unknown source; −1 without one."""
-    own = replace(ONE_FUNCTION, unless=())
-    holds, _ = evaluate(own, known.read, READINGS, frozenset())
-    return known.signals.movement.top_row if holds else -1
+    # Some readings need no account.
+    known = Case(signals.baseline, signals.candidate, Account(0.0, 0.0, ()), READINGS, signals)
+    lone, _ = evaluate(replace(ONE_FUNCTION, unless=()), known.read, READINGS, frozenset())
+    row = signals.movement.top_row if lone else -1
+    return replace(known, account=account(signals, unknown_code=row, spun_s=spinning(known)))
 
 
 def _another_program(table: DiffTable) -> bool:
@@ -175,16 +169,14 @@ def _finding(rule: Rule, case: Case) -> Finding:
     if rule.part:
         seconds = max(0.0, case.number(rule.part)) * case.account.program_s
     severity = _severity(case, seconds) if rule.bucket else math.nan
-    return finding_of(rule, case, READINGS, _steps(case), seconds, severity)
+    return finding_of(rule, case, _steps(case), seconds, severity)
 
 
-def finding_of(
-    rule: Rule, case: Judged, readings: Mapping[str, Reading], steps: Steps, seconds: float, severity: float
-) -> Finding:
+def finding_of(rule: Rule, case: Judged, steps: Steps, seconds: float, severity: float) -> Finding:
     """Return the finding of a rule that holds; `seconds` and `severity` are of its bucket."""
     strength = case.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
-    doubt = doubted(rule, case.read, readings)
+    doubt = doubted(rule, case.read, case.readings)
     sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, steps)
     kind = case.read(rule.kind) if rule.kind else None
     subject = case.read(rule.subject) if rule.subject else None

@@ -72,11 +72,6 @@ def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
     return tuple(sorted(found, key=lambda one: -one.factor))
 
 
-def machine_slower(a: SideFacts, b: SideFacts) -> float | None:
-    """Return the greatest slow-down factor of fixed work on the candidate's machine beyond scatter."""
-    return max((one.beyond for one in fixed_work(a, b)), default=None)
-
-
 def one_machine(a: SideFacts, b: SideFacts) -> bool:
     """Return whether both ran on one host, with the same CPU model and instructions."""
     return bool(a.host) and a.host == b.host and not models_differ(a, b) and not other_instructions(a, b)

@@ -1,35 +1,17 @@
-"""Rules, which are data, and their evaluation: conditions on readings against thresholds."""
+"""Rules, which are data, what they judge, and their evaluation: conditions on readings against thresholds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
+from profkit.compare.signals import Signals
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.account import Account
 from profkit.verdict.thresholds import THRESHOLDS
 from profkit.verdict.types import Bounded, Checked, Value
-
-
-class Judged(Protocol):
-    """The input of evidence and advice, for a comparison and for one run alike."""
-
-    @property
-    def before(self) -> SideFacts:
-        """Counters of the baseline; for one run alone, they are unknown."""
-
-    @property
-    def now(self) -> SideFacts:
-        """Counters of the candidate, or of the one run."""
-
-    @property
-    def account(self) -> Account:
-        """Where the time went."""
-
-    def read(self, name: str) -> Value:
-        """Return the value of a reading; ``None`` if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +42,32 @@ class Reading:
         """Return its value; NaN becomes ``None`` (unknown)."""
         found = self.of(case)
         return None if isinstance(found, float) and math.isnan(found) else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """The input of readings, evidence and advice; of one run alone, `before` is unknown."""
+
+    before: SideFacts
+    now: SideFacts
+    account: Account
+    readings: Mapping[str, Reading]
+
+    def read(self, name: str) -> Value:
+        """Return the value of a reading; ``None`` if unknown."""
+        return self.readings[name].value(self)
+
+    def number(self, name: str) -> float:
+        """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""
+        found = self.read(name)
+        return found if isinstance(found, float) else math.nan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case(Judged):
+    """Everything by which a comparison is judged."""
+
+    signals: Signals
 
 
 def more(reading: str, threshold: str) -> Condition:
@@ -117,6 +125,20 @@ class Rule:
     advice: tuple[str, ...] = ()
     subject: str = ""
     numbers: tuple[str, ...] = ()
+
+
+def alone(
+    of: Rule, about: str, *conditions: Condition, confidence: float, strength: str = "", **other: Any
+) -> Rule:
+    """Return the rule that recognises the cause of another one in a run alone.
+
+    The run must last and have counters; evidence, advice and words are those of a comparison, unless given.
+    """
+    conditions = (more("wall", "alone.wall"), *conditions)
+    own = replace(of, about=about, conditions=conditions, confidence=confidence, strength=strength)
+    return replace(
+        own, **{"requires": ("pair.counters",), "unless": (), "alternatives": (), "doubts": ()} | other
+    )
 
 
 def evaluate(

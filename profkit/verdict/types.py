@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from profkit.compare.call_table import CallTable
 from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue, SideSummary
@@ -13,13 +13,11 @@ from profkit.compare.setting_differences import Setting
 from profkit.compare.stack_table import StackTable
 from profkit.measure.import_table import Imports
 from profkit.measure.intervals import UNKNOWN, Estimate
+from profkit.measure.iterations import IterationModel
 from profkit.measure.line_times import FunctionLines
+from profkit.measure.range_stats import RangeChange
 from profkit.model import FunctionKey, Notice
 from profkit.verdict.account import Account
-
-if TYPE_CHECKING:
-    from profkit.measure.iterations import IterationModel
-    from profkit.measure.range_stats import RangeChange
 
 #: Every cause that a verdict can name.
 CAUSES = (

@@ -29,8 +29,7 @@ from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
-from profkit.verdict.readings import Case
-from profkit.verdict.rule import Condition, Reading, Rule, evaluate, less, more
+from profkit.verdict.rule import Case, Condition, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, Told, profile, ranges, timed, with_estimates, with_main, with_thread

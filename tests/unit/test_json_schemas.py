@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from profkit.cli.app import COMMANDS, app
-from profkit.compare.sampled_calls import UNCALLED, UNSEEN
+from profkit.compare.result_types import UNCALLED, UNSEEN
 from profkit.formats import write_run
 from profkit.formats.load import join_ranks, load_run, load_side
 from profkit.identity.align import RUNGS

@@ -16,7 +16,7 @@ from profkit.compare.origins import Origins
 from profkit.compare.process_calls import calls_of_processes
 from profkit.compare.sampled_calls import call_ratios
 from profkit.model import Run
-from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case
 from tests.builders import with_main, with_thread
 from tests.programs import ACQUIRE, Fn, compare, estimated, plain, program, training
 

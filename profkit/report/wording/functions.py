@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from profkit.compare.result_types import DiffTable
-from profkit.compare.sampled_calls import CALLS_CHANGED, UNCALLED, UNSEEN
+from profkit.compare.result_types import UNCALLED, UNSEEN, DiffTable
+from profkit.compare.sampled_calls import CALLS_CHANGED
 from profkit.identity.readable_names import readable_name
 from profkit.model import FunctionKey
 from profkit.model.estimates import call_kind

@@ -15,9 +15,8 @@ from profkit.measure.side_facts import SideFacts
 from profkit.model import PROJECT
 from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.machine_differences import models_differ, other_instructions
-from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import code_row
-from profkit.verdict.rule import Judged
+from profkit.verdict.rule import Case, Judged
 from profkit.verdict.slowing_settings import without_options
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Advice
@@ -321,19 +320,14 @@ def _git_log(case: Case, lost: float) -> Found:
 
 def _await(case: Judged, lost: float) -> Found:
     """Address the main wait; if it was not seen, say how to record it."""
-    for bucket in case.account.buckets:
-        longer = [one for one in bucket.waited if one.candidate_s > one.baseline_s and one.what != "other"]
-        if bucket.name == "blocked" and longer:
-            most = longer[0]
-            gain = most.candidate_s - most.baseline_s
-            yield Advice(
-                "await",
-                subject=most.name,
-                cures="blocked",
-                predicted_gain_s=gain,
-                numbers={"what": most.what},
-            )
-            return
+    waited = case.account.bucket("blocked").waited
+    longer = [one for one in waited if one.candidate_s > one.baseline_s and one.what != "other"]
+    if longer:
+        most = longer[0]
+        gain = most.candidate_s - most.baseline_s
+        numbers = {"what": most.what}
+        yield Advice("await", subject=most.name, cures="blocked", predicted_gain_s=gain, numbers=numbers)
+        return
     yield Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=(case.now.file,))
 
 
@@ -345,8 +339,7 @@ def _start_once(case: Judged, lost: float) -> Found:
 
 
 def _lscpu(case: Case, lost: float) -> Found:
-    sides = case.signals.baseline, case.signals.candidate
-    if models_differ(*sides) or not other_instructions(*sides):
+    if models_differ(case.before, case.now) or not other_instructions(case.before, case.now):
         yield Advice("lscpu", ("lscpu",))
 
 
@@ -356,7 +349,7 @@ def _more_workers(case: Case, lost: float) -> Found:
 
 
 def _release_gil(case: Judged, lost: float) -> Found:
-    held = [part for bucket in case.account.buckets for part in bucket.parts if part.kind == "holder"]
+    held = [part for part in case.account.bucket("gil").parts if part.kind == "holder"]
     if held:
         yield Advice("release-gil", subject=held[0].name, cures="gil")
 

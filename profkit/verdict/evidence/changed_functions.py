@@ -6,7 +6,6 @@ import math
 from functools import partial
 
 from profkit.verdict.evidence.producing import Found, Producers
-from profkit.verdict.readings import Case
 from profkit.verdict.readings.code_and_calls import (
     code_row,
     most_calls,
@@ -16,6 +15,7 @@ from profkit.verdict.readings.code_and_calls import (
 )
 from profkit.verdict.readings.function_times import waited_row
 from profkit.verdict.readings.library_code import jit_compiling, new_code
+from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
 

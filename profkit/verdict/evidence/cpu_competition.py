@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from profkit.measure.inventory import Inventory
+from profkit.measure.range_stats import RangeChange
 from profkit.measure.side_neighbours import NOTICED
-from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
-from profkit.verdict.readings import Case
-from profkit.verdict.rule import Judged
+from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers, of_sides
+from profkit.verdict.rule import Case, Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence, Value
-
-if TYPE_CHECKING:
-    from profkit.measure.range_stats import RangeChange
 
 #: Least part of all queueing in functions for one to be named.
 LEAST_PART = 0.05
@@ -63,14 +58,6 @@ def _helpers_queue(case: Judged) -> Found:
         reading="main-waits-for-helpers" if str(case.read("contention.who")) == "helpers" else "no-cpu-free",
         whole=(_active(a.rest_run_s, a.rest_wait_s), _active(b.rest_run_s, b.rest_wait_s)),
     )
-
-
-def _main_wait(case: Judged) -> Found:
-    a, b = case.before, case.now
-    if b.wait_fraction is not None:
-        yield Evidence(
-            "main.wait", "share", a.wait_fraction, b.wait_fraction, value("wait.much"), "cpus-were-free"
-        )
 
 
 def _main_wait_before(case: Case) -> Found:
@@ -149,19 +136,11 @@ def _workers_at_once(case: Case) -> Found:
     yield Evidence("workers", "count", case.read("workers-before"), case.read("workers"))
 
 
-def _threads_at_work(case: Case) -> Found:
-    yield Evidence("threads.working", "count", case.before.working_threads, case.now.working_threads)
-
-
 def _cores_used(case: Case) -> Found:
     a, b = case.before, case.now
     yield Evidence(
         "cores.used", "cores", a.own_cores, b.own_cores, whole=(a.available_cpus, b.available_cpus)
     )
-
-
-def _cpu_time(case: Case) -> Found:
-    yield Evidence("cpu.time", "s", case.before.own_run_s, case.now.own_run_s)
 
 
 def _largest_pool(of: Inventory) -> tuple[str, int, int, str, str]:
@@ -223,11 +202,6 @@ def _pressure(case: Case) -> Found:
         yield Evidence("pressure", "share", a.psi_share, b.psi_share, reading="pressure")
 
 
-def _throttled(case: Judged) -> Found:
-    a, b = case.before, case.now
-    yield Evidence("throttled", "share", a.throttled, b.throttled, value("throttled"), "quota-used-up")
-
-
 def _queue_functions(case: Case) -> Found:
     table = case.signals.table
     after, before = table.candidate.wait, table.baseline.wait
@@ -278,20 +252,24 @@ def _queue_ranges(case: Case) -> Found:
 CPU_COMPETITION: Producers = {
     "queue": _queue,
     "helpers-queue": _helpers_queue,
-    "main-wait": _main_wait,
+    "main-wait": of_sides(
+        "main.wait", "share", lambda side: side.wait_fraction, reading="cpus-were-free", threshold="wait.much"
+    ),
     "main-wait-before": _main_wait_before,
     "demand": _demand,
     "asked": _asked,
-    "threads-at-work": _threads_at_work,
+    "threads-at-work": of_sides("threads.working", "count", lambda side: side.working_threads),
     "pool-widths": _pool_widths,
     "workers-at-once": _workers_at_once,
     "cores-used": _cores_used,
-    "cpu-time": _cpu_time,
+    "cpu-time": of_sides("cpu.time", "s", lambda side: side.own_run_s),
     "others": _others,
     "neighbours": _neighbours,
     "steal": _steal,
     "pressure": _pressure,
-    "throttled": _throttled,
+    "throttled": of_sides(
+        "throttled", "share", lambda side: side.throttled, reading="quota-used-up", threshold="throttled"
+    ),
     "queue-functions": _queue_functions,
     "queue-ranges": _queue_ranges,
 }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from profkit.model.arrays import median
 from profkit.verdict.evidence.producing import NAMED, Found, Producers
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
-from profkit.verdict.readings import Case
 from profkit.verdict.readings.given_inputs import larger_inputs
+from profkit.verdict.rule import Case
 from profkit.verdict.slowing_settings import slowing
 from profkit.verdict.types import Evidence, Value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from profkit.verdict.evidence.producing import Found, Producers
-from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from profkit.measure.side_facts import LEAST_GPU_SHARE, SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
-from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers
-from profkit.verdict.readings import Case
+from profkit.verdict.account import Waited
+from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers, of_sides
 from profkit.verdict.readings.lost_time import blocked_on
-from profkit.verdict.rule import Judged
+from profkit.verdict.rule import Case, Judged
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Evidence
 
@@ -50,23 +50,6 @@ def _imports(case: Judged) -> Found:
         )
 
 
-def _reading(case: Case) -> Found:
-    yield Evidence("reading", "s", *case.account.reading_s)
-
-
-def _starts(case: Case) -> Found:
-    yield Evidence("starts", "s", 0.0, case.account.starts_s)
-
-
-def _storage(case: Case) -> Found:
-    if case.now.storage_bytes is not None:
-        yield Evidence("storage.bytes", "bytes", case.before.storage_bytes, case.now.storage_bytes)
-
-
-def _own_imports(case: Case) -> Found:
-    yield Evidence("own.imports", "s", *case.account.own_imports_s)
-
-
 def _compiled(case: Case) -> Found:
     """Return how long modules were compiled, where that matters."""
     if case.number("imports.compiled") >= LEAST_SHARE:
@@ -79,22 +62,28 @@ def _processes(case: Judged) -> Found:
         yield Evidence("processes", "count", a.processes, b.processes)
 
 
+def _of_waits(case: Judged, waits: Iterable[Waited], signal: str, reading: str) -> Found:
+    """Return how long was waited for what, and the main function of each wait."""
+    for waited in waits:
+        yield Evidence(
+            signal,
+            "s",
+            waited.baseline_s if case.account.baseline_s > 0 else None,
+            waited.candidate_s,
+            reading=reading,
+            subject=waited.name,
+            numbers={"what": waited.what},
+        )
+
+
 def _waited(name: str, signal: str) -> Callable[[Judged], Found]:
-    """Make a producer for what a bucket's time waited for, and the main function of each wait."""
+    """Make a producer for what a bucket's time waited for."""
 
     def found(case: Judged) -> Found:
-        for bucket in case.account.buckets:
-            for waited in bucket.waited[:NAMED] if bucket.name == name else ():
-                if abs(waited.candidate_s - waited.baseline_s) >= LEAST_SHARE * abs(bucket.seconds):
-                    yield Evidence(
-                        signal,
-                        "s",
-                        waited.baseline_s if case.account.baseline_s > 0 else None,
-                        waited.candidate_s,
-                        reading="mostly-in",
-                        subject=waited.name,
-                        numbers={"what": waited.what},
-                    )
+        bucket = case.account.bucket(name)
+        least = LEAST_SHARE * abs(bucket.seconds)
+        waits = [one for one in bucket.waited[:NAMED] if abs(one.candidate_s - one.baseline_s) >= least]
+        return _of_waits(case, waits, signal, "mostly-in")
 
     return found
 
@@ -104,27 +93,17 @@ def _helpers_waited(case: Judged) -> Found:
     account = case.account
     blocked, loading = account.seconds("blocked"), account.seconds("loading")
     if loading < blocked and blocked_on(account) not in FOR_EACH_OTHER:
-        return
+        return ()
     least = LEAST_SHARE * max(blocked, loading)
     longer = [one for one in account.helpers_waited if one.candidate_s - one.baseline_s >= least]
-    for waited in longer[:NAMED]:
-        yield Evidence(
-            "helpers.blocked-on",
-            "s",
-            waited.baseline_s if account.baseline_s > 0 else None,
-            waited.candidate_s,
-            reading="waits-for",
-            subject=waited.name,
-            numbers={"what": waited.what},
-        )
+    return _of_waits(case, longer[:NAMED], "helpers.blocked-on", "waits-for")
 
 
 def _gil_holders(case: Judged) -> Found:
-    for bucket in case.account.buckets:
-        held = [part for part in bucket.parts if part.kind == "holder"][:NAMED]
-        for part in held:
-            if part.seconds >= LEAST_SHARE * held[0].seconds:
-                yield Evidence("gil.held", "s", None, part.seconds, reading="had-the-lock", subject=part.name)
+    held = [part for part in case.account.bucket("gil").parts if part.kind == "holder"][:NAMED]
+    for part in held:
+        if part.seconds >= LEAST_SHARE * held[0].seconds:
+            yield Evidence("gil.held", "s", None, part.seconds, reading="had-the-lock", subject=part.name)
 
 
 def _collected(case: Judged) -> Found:
@@ -132,12 +111,6 @@ def _collected(case: Judged) -> Found:
     alone = not case.account.baseline_s > 0
     function = str(case.read("gc.function") or "")
     yield Evidence("gc", "s", None if alone else before, now, reading="mostly-in", subject=function)
-
-
-def _delivery(case: Judged) -> Found:
-    a, b = case.before, case.now
-    if b.delivery_s is not None:
-        yield Evidence("delivery", "s", a.delivery_s, b.delivery_s, reading="functions-that-hand-over")
 
 
 def _iterations(case: Case) -> Found:
@@ -191,16 +164,16 @@ WAITS_OFF_CPU: Producers = {
     "blocked-on": _waited("blocked", "blocked.on"),
     "helpers-blocked-on": _helpers_waited,
     "imports": _imports,
-    "own-imports": _own_imports,
-    "starts": _starts,
-    "reading": _reading,
-    "storage": _storage,
+    "own-imports": lambda case: [Evidence("own.imports", "s", *case.account.own_imports_s)],
+    "starts": lambda case: [Evidence("starts", "s", 0.0, case.account.starts_s)],
+    "reading": lambda case: [Evidence("reading", "s", *case.account.reading_s)],
+    "storage": of_sides("storage.bytes", "bytes", lambda side: side.storage_bytes),
     "compiled": _compiled,
     "processes": _processes,
     "gil": _waited("gil", "gil"),
     "gil-holders": _gil_holders,
     "gc": _collected,
-    "delivery": _delivery,
+    "delivery": of_sides("delivery", "s", lambda side: side.delivery_s, reading="functions-that-hand-over"),
     "iterations": _iterations,
     "gpu": _gpu,
     "gpu-wait": _gpu_wait,

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from profkit.compare.signals import Signals
-from profkit.measure.side_facts import SideFacts
-from profkit.verdict.account import Account
 from profkit.verdict.readings import (
     at_work,
     code_and_calls,
@@ -23,9 +18,6 @@ from profkit.verdict.readings import (
     on_the_gpu,
 )
 from profkit.verdict.rule import Reading
-from profkit.verdict.types import Value
-
-__all__ = ["PARTS", "READINGS", "Case", "Known"]
 
 #: Readings by what is read, in the order of docs/rules.md.
 PARTS: tuple[Mapping[str, Reading], ...] = (
@@ -44,36 +36,3 @@ PARTS: tuple[Mapping[str, Reading], ...] = (
 )
 
 READINGS: Mapping[str, Reading] = {name: reading for part in PARTS for name, reading in part.items()}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What is known before the account; enough for some readings."""
-
-    signals: Signals
-
-    @property
-    def before(self) -> SideFacts:
-        """Counters of the baseline."""
-        return self.signals.baseline
-
-    @property
-    def now(self) -> SideFacts:
-        """Counters of the candidate."""
-        return self.signals.candidate
-
-    def read(self, name: str) -> Value:
-        """Return the value of a reading."""
-        return READINGS[name].value(self)
-
-    def number(self, name: str) -> float:
-        """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""
-        found = self.read(name)
-        return found if isinstance(found, float) else math.nan
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Case(Known):
-    """Everything by which a comparison is judged."""
-
-    account: Account

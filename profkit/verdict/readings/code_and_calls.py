@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from profkit.compare.origins import Origin
 from profkit.compare.signals import Signals
+from profkit.measure.range_stats import Repeated, repeated
 from profkit.measure.waits_by_name import only_computes
 from profkit.model import BUILTIN, PROJECT, SITE
 from profkit.verdict.account import Part
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.readings.lost_time import of_baseline
-from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Bounded
-
-if TYPE_CHECKING:
-    from profkit.measure.range_stats import Repeated  # only runs with NVTX ranges need it
-    from profkit.verdict.readings import Case
+from profkit.verdict.types import Bounded, Value
 
 
 def _calls(case: Case) -> float | None:
@@ -62,10 +58,6 @@ def _same_calls(case: Case) -> bool | None:
 
 def ranges_repeated(case: Case) -> Repeated | None:
     """Return how much more often NVTX ranges ran; ``None`` without ranges of both sides."""
-    if not case.signals.ranges:
-        return None
-    from profkit.measure.range_stats import repeated
-
     return repeated(case.signals.ranges, value("ranges.same-factor"))
 
 
@@ -157,46 +149,24 @@ def _most_added(case: Case) -> str:
     return case.signals.table.shown(moved.top_row)
 
 
-def _top_known(case: Case) -> bool | None:
-    row = case.signals.movement.top_row
-    return None if row < 0 else case.signals.table.same_source[row] is not None
+def _of_top(part: Callable[[Signals, int], Value]) -> Callable[[Case], Value]:
+    """Return a reading of the function with most of the added time, ``None`` without one."""
+
+    def of(case: Case) -> Value:
+        row = case.signals.movement.top_row
+        return None if row < 0 else part(case.signals, row)
+
+    return of
 
 
-def _top_native(case: Case) -> bool | None:
-    row = case.signals.movement.top_row
-    return None if row < 0 else case.signals.table.keys[row].root == BUILTIN
-
-
-def _top_may_wait(case: Case) -> bool | None:
-    row = case.signals.movement.top_row
-    if row < 0:
-        return None
-    key = case.signals.table.keys[row]
+def _may_wait(s: Signals, row: int) -> bool:
+    key = s.table.keys[row]
     return key.root == SITE or (key.root == BUILTIN and not only_computes(key.qualname))
 
 
-def _top_of_project(case: Case) -> bool | None:
-    row = case.signals.movement.top_row
-    return None if row < 0 else case.signals.table.keys[row].root == PROJECT
-
-
-def _top_apart(case: Case) -> float | None:
-    s = case.signals
-    row = s.movement.top_row
-    own = float(s.table.per_call_ratio[row]) if row >= 0 else math.nan
-    return own / math.exp(s.movement.ratio) if math.isfinite(own) else None
-
-
-def _top_calls(case: Case) -> int | None:
-    s = case.signals
-    row = s.movement.top_row
-    return int(min(s.table.baseline.ncalls[row], s.table.candidate.ncalls[row])) if row >= 0 else None
-
-
-def _top_gain(case: Case) -> float | None:
-    s = case.signals
+def _gained(s: Signals, row: int) -> float | None:
     whole = s.movement.busy_total
-    return s.movement.top_gain / whole if s.movement.top_row >= 0 and whole > 0 else None
+    return s.movement.top_gain / whole if whole > 0 else None
 
 
 def most_calls(case: Case) -> Part | None:
@@ -350,20 +320,36 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
         "share", "part of all added time in function.subject", lambda c: c.signals.movement.top_part
     ),
     "function.gain": Reading(
-        "share", "added time of function.subject, as a part of the baseline's CPU time", _top_gain
+        "share", "added time of function.subject, as a part of the baseline's CPU time", _of_top(_gained)
     ),
     "function.apart": Reading(
-        "factor", "change per call of function.subject over that of all functions", _top_apart
+        "factor",
+        "change per call of function.subject over that of all functions",
+        _of_top(lambda s, row: float(s.table.per_call_ratio[row]) / math.exp(s.movement.ratio)),
     ),
-    "function.calls": Reading("count", "calls of function.subject, on the side with fewer", _top_calls),
-    "function.source-known": Reading("bool", "the sources of function.subject are known", _top_known),
-    "function.of-project": Reading("bool", "function.subject is of the project", _top_of_project),
+    "function.calls": Reading(
+        "count",
+        "calls of function.subject, on the side with fewer",
+        _of_top(lambda s, row: int(min(s.table.baseline.ncalls[row], s.table.candidate.ncalls[row]))),
+    ),
+    "function.source-known": Reading(
+        "bool",
+        "the sources of function.subject are known",
+        _of_top(lambda s, row: s.table.same_source[row] is not None),
+    ),
+    "function.of-project": Reading(
+        "bool",
+        "function.subject is of the project",
+        _of_top(lambda s, row: s.table.keys[row].root == PROJECT),
+    ),
     "function.may-wait": Reading(
         "bool",
         "function.subject is of an installed library, or native: it may have threads of its own, or wait",
-        _top_may_wait,
+        _of_top(_may_wait),
     ),
-    "function.native": Reading("bool", "function.subject is native", _top_native),
+    "function.native": Reading(
+        "bool", "function.subject is native", _of_top(lambda s, row: s.table.keys[row].root == BUILTIN)
+    ),
     "function.subject": Reading(
         "text",
         "the function that added most time",

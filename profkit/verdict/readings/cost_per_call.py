@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,18 +11,14 @@ from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
 from profkit.verdict.machine_differences import (
     fixed_work,
-    machine_slower,
     models_differ,
     one_machine,
     other_instructions,
 )
 from profkit.verdict.readings.code_and_calls import calls_known
-from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.slowing_settings import slowing
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 #: Native functions that do the same work at every program start: they read code and compile it.
 _YARDSTICKS = frozenset(("<built-in method marshal.loads>", "<built-in method builtins.compile>"))
@@ -86,7 +81,7 @@ def _yardstick_apart(case: Case) -> float | None:
 
 
 def _machine_part(case: Case) -> float | None:
-    slower = machine_slower(case.before, case.now)
+    slower = max((one.beyond for one in fixed_work(case.before, case.now)), default=None)
     whole = _dearer_or_slower(case)
     return min(1.0, math.log(slower) / whole) if slower is not None and whole > 0 else None
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.verdict.readings.at_work import at_once
-from profkit.verdict.readings.known_values import growth
-from profkit.verdict.rule import Reading, less, more
+from profkit.verdict.readings.known_values import growth, growth_of, of_sides
+from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case, Known
 
 
 def _worst(case: Case) -> float | None:
@@ -70,13 +66,13 @@ def _more_stolen(case: Case) -> float:
     return (case.now.steal_cores or 0.0) - (case.before.steal_cores or 0.0)
 
 
-def more_threads(case: Known) -> bool | None:
+def more_threads(case: Case) -> bool | None:
     """Return whether the candidate has more runnable threads per CPU; ``None`` if unknown."""
     growth = _threads_growth(case)
     return None if growth is None else growth >= value("threads.more")
 
 
-def _threads_growth(case: Known) -> float | None:
+def _threads_growth(case: Case) -> float | None:
     """Return the greatest growth factor of threads or processes per CPU, over the ways to count them."""
     a, b = case.before, case.now
     most = None
@@ -93,7 +89,7 @@ def _threads_growth(case: Known) -> float | None:
     return most
 
 
-def workers_lack_cpus(case: Known) -> bool:
+def workers_lack_cpus(case: Case) -> bool:
     """Return whether more processes work at once than before, and than there are CPUs, and mostly queue for one."""
     workers, cpus = at_once(case.now), case.now.available_cpus
     more = bool(cpus) and workers > max(cpus or 0.0, value("threads.more") * at_once(case.before))
@@ -118,7 +114,7 @@ def _kind(case: Case) -> str | None:
     return "self-oversubscription" if _nobody_else(case) else None
 
 
-def spinning(known: Known) -> float:
+def spinning(known: Case) -> float:
     """Return the most seconds for which main threads can have spun, or worked, in place of queued threads."""
     a, b = known.before, known.now
     if a.rest_wait_s is None or b.rest_wait_s is None:
@@ -134,21 +130,15 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "main.wait": Reading(
         "share", "queueing of the main threads, share of their active time", lambda c: c.now.wait_fraction
     ),
-    "main.wait-growth": Reading(
-        "share",
-        "growth of main.wait over the baseline",
-        lambda c: growth(c.before.wait_fraction, c.now.wait_fraction),
+    "main.wait-growth": growth_of(
+        "share", "growth of main.wait over the baseline", lambda side: side.wait_fraction
     ),
     "main.wait-fell": Reading(
         "share",
         "decrease of main.wait from the baseline",
         lambda c: growth(c.now.wait_fraction, c.before.wait_fraction),
     ),
-    "main.wait-before": Reading(
-        "share",
-        "main.wait of the baseline",
-        lambda c: c.before.wait_fraction,
-    ),
+    "main.wait-before": Reading("share", "main.wait of the baseline", lambda c: c.before.wait_fraction),
     "rank.wait": Reading("share", "queueing of the rank that queues most, share of its active time", _worst),
     "rank.wait-before": Reading("share", "rank.wait of the baseline", lambda c: c.before.worst_wait_fraction),
     "rank.wait-growth": Reading(
@@ -156,18 +146,14 @@ CPU_QUEUEING: Mapping[str, Reading] = {
         "growth of rank.wait over the baseline",
         lambda c: growth(c.before.worst_wait_fraction, _worst(c)),
     ),
-    "helpers.wait": Reading(
+    **of_sides(
+        "helpers.wait",
         "share",
         "queueing of all other threads and processes, share of their active time",
-        lambda c: c.now.rest_wait_fraction,
+        lambda side: side.rest_wait_fraction,
     ),
-    "helpers.wait-before": Reading(
-        "share", "helpers.wait of the baseline", lambda c: c.before.rest_wait_fraction
-    ),
-    "helpers.wait-growth": Reading(
-        "share",
-        "growth of helpers.wait over the baseline",
-        lambda c: growth(c.before.rest_wait_fraction, c.now.rest_wait_fraction),
+    "helpers.wait-growth": growth_of(
+        "share", "growth of helpers.wait over the baseline", lambda side: side.rest_wait_fraction
     ),
     "any.wait": Reading(
         "share",
@@ -231,10 +217,8 @@ CPU_QUEUEING: Mapping[str, Reading] = {
             more("steal.growth", "steal.growth"),
         ),
     ),
-    "others.added": Reading(
-        "cores",
-        "growth of others over the baseline, if both sides know it",
-        lambda c: growth(c.before.others_cores, c.now.others_cores),
+    "others.added": growth_of(
+        "cores", "growth of others over the baseline, if both sides know it", lambda side: side.others_cores
     ),
     "contention.beside": Reading(
         "bool",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,11 +12,8 @@ from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.waits_by_name import waits_outside
 from profkit.verdict.readings.known_values import of_known
-from profkit.verdict.rule import Reading, more
+from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def worst_mover(signals: Signals) -> int:

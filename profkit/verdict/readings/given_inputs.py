@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.code_and_calls import changed_above
-from profkit.verdict.readings.known_values import growth
-from profkit.verdict.rule import Reading, more
+from profkit.verdict.readings.known_values import factor, growth_of
+from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
@@ -38,10 +34,6 @@ def _more_memory_throughout(a: SideFacts, b: SideFacts) -> bool:
     """Return whether each of several repeats needed more memory than every run of the other side."""
     several = min(a.runs, b.runs) >= value("repeats.least")
     return several and (b.memory_least or 0.0) > (a.memory_most or math.inf)
-
-
-def _ratio(before: float | None, after: float | None) -> float:
-    return after / before if before and after else math.nan
 
 
 def _alike(case: Case) -> float | None:
@@ -99,17 +91,13 @@ GIVEN_INPUTS: Mapping[str, Reading] = {
     "memory.growth": Reading(
         "factor",
         "growth of the memory; the lower threshold applies if each of several repeats needed more",
-        lambda c: _ratio(c.before.memory_bytes, c.now.memory_bytes),
+        lambda c: factor(c.before.memory_bytes, c.now.memory_bytes),
     ),
-    "memory.added": Reading(
-        "bytes", "added memory", lambda c: growth(c.before.memory_bytes, c.now.memory_bytes)
-    ),
+    "memory.added": growth_of("bytes", "added memory", lambda side: side.memory_bytes),
     "read.growth": Reading(
-        "factor", "growth of the bytes read", lambda c: _ratio(c.before.read_bytes, c.now.read_bytes)
+        "factor", "growth of the bytes read", lambda c: factor(c.before.read_bytes, c.now.read_bytes)
     ),
-    "read.added": Reading(
-        "bytes", "additional bytes read", lambda c: growth(c.before.read_bytes, c.now.read_bytes)
-    ),
+    "read.added": growth_of("bytes", "additional bytes read", lambda side: side.read_bytes),
     "command.differs": Reading(
         "bool",
         "the command lines differ",

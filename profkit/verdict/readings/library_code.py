@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from profkit.compare.result_types import DiffTable
 from profkit.identity.lookup_columns import rows_where
 from profkit.model import SITE
-from profkit.verdict.rule import Reading
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case, Reading
 
 #: Functions of just-in-time compilers in which all compilation happens: names by file, by package.
 _COMPILERS: Mapping[str, Mapping[str, frozenset[str]]] = {

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads, workers_lack_cpus
-from profkit.verdict.readings.known_values import growth
-from profkit.verdict.rule import Reading
+from profkit.verdict.readings.known_values import growth_of
+from profkit.verdict.rule import Case, Reading
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def _slowdown(case: Case) -> float:
@@ -48,6 +44,12 @@ def separate(case: Case, *names: str) -> float | None:
 
 def _of_lost(found: Account, seconds: float) -> float:
     return seconds / max(found.program_s, seconds) if seconds > 0 else 0.0
+
+
+def _lost(what: str, *names: str, apart: bool = False) -> Reading:
+    """Return the reading of the part that some buckets hold; if `apart`, only where they are known by themselves."""
+    part = separate if apart else _part
+    return Reading("share", f"part of the lost time: {what}", lambda case: part(case, *names))
 
 
 def of_baseline(case: Case, *names: str) -> float | None:
@@ -85,7 +87,7 @@ def _settings_queue(case: Case) -> float | None:
     if found.imports_s > queue and not workers_lack_cpus(case):
         return 0.0  # they are busy importing, and hardly lack CPUs
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
-    waited -= found.own_imports_s[1] - found.own_imports_s[0]
+    waited -= found.own_imports_added_s
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
     return _of_lost(found, queue + min(max(0.0, waited), theirs))
 
@@ -96,15 +98,12 @@ def _gil_over_queue(case: Case) -> bool:
 
 
 def _imported(case: Case) -> float | None:
-    added, whole = (
-        case.account.own_imports_s[1] - case.account.own_imports_s[0],
-        case.account.seconds("startup"),
-    )
+    added, whole = case.account.own_imports_added_s, case.account.seconds("startup")
     return max(0.0, min(1.0, added / whole)) if whole > 0 else None
 
 
 def _compiled(case: Case) -> float | None:
-    added = case.account.own_imports_s[1] - case.account.own_imports_s[0]
+    added = case.account.own_imports_added_s
     before, after = case.before.compiling_s, case.now.compiling_s
     if before is None or after is None or not added > 0:
         return None
@@ -121,18 +120,18 @@ def gil_held(found: Account) -> float | None:
 
 def collecting_function(account: Account) -> str | None:
     """Return the function in which most of the garbage collection struck."""
-    parts = [part for bucket in account.buckets if bucket.name == "gc" for part in bucket.parts]
+    parts = account.bucket("gc").parts
     return parts[0].name if parts else None
 
 
 def blocked_on(account: Account) -> str | None:
     """Return what most time off the CPU waited for; ``None`` without a main wait, or if not seen."""
-    for bucket in account.buckets:
-        if bucket.name == "blocked" and bucket.waited:
-            most = bucket.waited[0]
-            if most.candidate_s - most.baseline_s >= value("part.most") * bucket.seconds > 0:
-                return most.what
-    return None
+    bucket = account.bucket("blocked")
+    if not bucket.waited:
+        return None
+    most = bucket.waited[0]
+    longer = most.candidate_s - most.baseline_s
+    return most.what if longer >= value("part.most") * bucket.seconds > 0 else None
 
 
 LOST_TIME: Mapping[str, Reading] = {
@@ -157,9 +156,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "bool", "less time, whatever the interval of capture overhead allows", _surely_less
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
-    "account.queue": Reading(
-        "share", "part of the lost time: queueing for a CPU", lambda c: separate(c, "queue")
-    ),
+    "account.queue": _lost("queueing for a CPU", "queue", apart=True),
     "account.queue-beyond": Reading(
         "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
     ),
@@ -191,11 +188,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "added queueing over the baseline's wall",
         lambda c: None if c.account.merged else of_baseline(c, "queue"),
     ),
-    "account.off": Reading(
-        "share",
-        "part of the lost time: off the CPU, not queueing",
-        lambda c: separate(c, "blocked", "loading", "imbalance"),
-    ),
+    "account.off": _lost("off the CPU, not queueing", "blocked", "loading", "imbalance", apart=True),
     "account.waits": Reading(
         "share",
         "part of the lost time in functions that wait by design; includes queueing if that is not known",
@@ -227,26 +220,23 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time: imports in other processes than the main one",
         lambda c: _of_lost(c.account, c.account.imports_s),
     ),
-    "account.startup": Reading(
-        "share", "part of the lost time: start and end", lambda c: _part(c, "startup")
-    ),
+    "account.startup": _lost("start and end", "startup"),
     "imports.of-startup": Reading(
         "share", "part of the added start and end in which the main process imported libraries", _imported
     ),
-    "account.slowed": Reading(
-        "share",
-        "part of the lost time: start and end, calls, cost per call, and the interpreter's lock and collector",
-        lambda c: _part(c, "startup", "work", "speed", "gil", "gc"),
+    "account.slowed": _lost(
+        "start and end, calls, cost per call, and the interpreter's lock and collector",
+        *("startup", "work", "speed", "gil", "gc"),
     ),
     "account.reading": Reading(
         "share",
         "part of the lost time: reading files, on a CPU or off it",
         lambda c: _of_lost(c.account, c.account.reading_s[1] - c.account.reading_s[0]),
     ),
-    "storage.added": Reading(
+    "storage.added": growth_of(
         "bytes",
         "additional bytes that storage delivered, since they were not in memory",
-        lambda c: growth(c.before.storage_bytes, c.now.storage_bytes),
+        lambda side: side.storage_bytes,
     ),
     "account.starts": Reading(
         "share",
@@ -263,50 +253,40 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the added imports in which modules were compiled, since there was no byte code of them",
         _compiled,
     ),
-    "account.gil": Reading(
-        "share",
-        "part of the lost time: waiting for the interpreter's lock",
-        lambda c: separate(c, "gil"),
-    ),
-    "account.gc": Reading("share", "part of the lost time: garbage collection", lambda c: separate(c, "gc")),
+    "account.gil": _lost("waiting for the interpreter's lock", "gil", apart=True),
+    "account.gc": _lost("garbage collection", "gc", apart=True),
     "account.gc-of-baseline": Reading(
         "share", "added garbage collection over the baseline's wall", lambda c: of_baseline(c, "gc")
     ),
     "account.gc-beyond": Reading(
         "bool",
         "garbage collection is beyond its noise",
-        lambda c: any(bucket.name == "gc" and bucket.low > 0 for bucket in c.account.buckets),
+        lambda c: c.account.bucket("gc").low > 0,
     ),
     "gc.function": Reading(
         "text", "function in which most of it struck", lambda c: collecting_function(c.account)
     ),
     "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
     "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
-    "account.code": Reading("share", "part of the lost time: changed code", lambda c: _part(c, "code")),
+    "account.code": _lost("changed code", "code"),
     "account.code-of-baseline": Reading(
         "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")
     ),
-    "account.work": Reading("share", "part of the lost time: more calls", lambda c: _part(c, "work")),
+    "account.work": _lost("more calls", "work"),
     "account.work-beyond": Reading(
         "bool", "more calls are beyond their noise", lambda c: c.account.bucket("work").low > 0
     ),
     "account.work-of-baseline": Reading(
         "share", "seconds of more calls over the baseline's wall", lambda c: of_baseline(c, "work")
     ),
-    "account.speed": Reading("share", "part of the lost time: cost per call", lambda c: _part(c, "speed")),
-    "account.calls-and-cost": Reading(
-        "share", "part of the lost time: more calls, and cost per call", lambda c: _part(c, "work", "speed")
-    ),
-    "account.cost-and-queue": Reading(
-        "share", "part of the lost time: cost per call, and queueing", lambda c: _part(c, "speed", "queue")
-    ),
+    "account.speed": _lost("cost per call", "speed"),
+    "account.calls-and-cost": _lost("more calls, and cost per call", "work", "speed"),
+    "account.cost-and-queue": _lost("cost per call, and queueing", "speed", "queue"),
     "account.capture": Reading(
         "share", "capture overhead, as a part of the overhead plus the program's own change", _captured
     ),
     "account.capture-beyond": Reading(
-        "bool",
-        "overhead is beyond its interval",
-        lambda c: any(b.name == CAPTURE and b.beyond_noise for b in c.account.buckets),
+        "bool", "overhead is beyond its interval", lambda c: c.account.bucket(CAPTURE).beyond_noise
     ),
 }
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from profkit.measure.side_facts import SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import Account
+from profkit.verdict.readings.known_values import of_sides
 from profkit.verdict.readings.lost_time import blocked_on
-from profkit.verdict.rule import Reading
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
+from profkit.verdict.rule import Case, Reading
 
 
 def _stopped(case: Case) -> float:
@@ -50,16 +47,15 @@ OFF_THE_CPU: Mapping[str, Reading] = {
     "loading.of-off": Reading(
         "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off
     ),
-    "off": Reading(
+    **of_sides(
+        "off",
         "share",
         "part of the main threads' lifetime off the CPU, not queueing",
-        lambda c: c.now.off_cpu_fraction,
+        lambda side: side.off_cpu_fraction,
     ),
-    "off-before": Reading("share", "off of the baseline", lambda c: c.before.off_cpu_fraction),
-    "delivery": Reading(
-        "s", "seconds in functions that deliver data from loaders", lambda c: c.now.delivery_s
+    **of_sides(
+        "delivery", "s", "seconds in functions that deliver data from loaders", lambda side: side.delivery_s
     ),
-    "delivery-before": Reading("s", "delivery of the baseline", lambda c: c.before.delivery_s),
     "iterations.wait": Reading(
         "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)
     ),

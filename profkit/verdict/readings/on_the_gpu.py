@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +10,8 @@ from profkit.measure.composition import Composition
 from profkit.verdict.account import GPU
 from profkit.verdict.readings.known_values import growth
 from profkit.verdict.readings.lost_time import separate
-from profkit.verdict.rule import Reading, more
+from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
-
-if TYPE_CHECKING:
-    from profkit.verdict.readings import Case
 
 
 def waited_s(parts: Sequence[Composition]) -> float:
@@ -24,8 +20,8 @@ def waited_s(parts: Sequence[Composition]) -> float:
 
 
 def _function(case: Case) -> str:
-    parts = [b.parts for b in case.account.buckets if b.name == GPU and b.parts]
-    return parts[0][0].name if parts else ""
+    parts = case.account.bucket(GPU).parts
+    return parts[0].name if parts else ""
 
 
 def _others_added(case: Case) -> float | None:
@@ -45,7 +41,7 @@ ON_THE_GPU: Mapping[str, Reading] = {
     "gpu.beyond": Reading(
         "bool",
         "waiting for a GPU grew beyond its noise",
-        lambda c: any(b.name == GPU and b.low > 0 for b in c.account.buckets),
+        lambda c: c.account.bucket(GPU).low > 0,
     ),
     "gpu.function": Reading("text", "the function whose waiting for a GPU grew most", _function),
     "gpu.others": Reading("share", "GPU use by other programs", lambda c: c.now.gpu_others_share),

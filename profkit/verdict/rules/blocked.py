@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more, no
+from profkit.verdict.rule import Rule, alone, less, more, no
 from profkit.verdict.rules.contention import PERIODIC, WAITED
 
 READING = Rule(
@@ -81,40 +81,27 @@ STOPPED = Rule(
     numbers=("lumps.median", "lumps.count"),
 )
 
-STOPPED_ALONE = Rule(
-    id="stopped",
-    cause="blocked",
-    about=(
-        "the whole process was stopped for long, but not for lack of a CPU: by a signal, or with its "
-        "container or machine"
-    ),
-    bucket="blocked",
-    requires=("pair.counters",),
-    conditions=(more("wall", "alone.wall"), more("account.stopped", "alone.waits")),
+STOPPED_ALONE = alone(
+    OFF_CPU,
+    "the whole process was stopped for long, but not for lack of a CPU: by a signal, or with its "
+    "container or machine",
+    more("account.stopped", "alone.waits"),
     confidence=0.9,
     strength="account.stopped",
+    id="stopped",
     evidence=("off", "blocked-on"),
-    advice=("await",),
     numbers=("account.stopped",),
 )
 
-OFF_CPU_ALONE = Rule(
-    id="off-cpu",
-    cause="blocked",
-    about="the main thread was off the CPU most of the time, and no other part of the program ran meanwhile",
-    bucket="blocked",
-    requires=("pair.counters",),
-    unless=("loading",),
-    conditions=(
-        more("wall", "alone.wall"),
-        more("off", "alone.most"),
-        more("account.blocked", "alone.waits"),
-        less("helpers.busy", "workers.busy"),
-        less("helpers.queued", "wait.much"),
-    ),
+OFF_CPU_ALONE = alone(
+    OFF_CPU,
+    "the main thread was off the CPU most of the time, and no other part of the program ran meanwhile",
+    more("off", "alone.most"),
+    more("account.blocked", "alone.waits"),
+    less("helpers.busy", "workers.busy"),
+    less("helpers.queued", "wait.much"),
     confidence=0.8,
     strength="off",
-    evidence=("off", "blocked-on", "helpers-blocked-on", "gpu", "main-wait"),
-    advice=("await",),
+    unless=("loading",),
     numbers=("off", "blocked.on"),
 )

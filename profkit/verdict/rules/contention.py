@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more, no, yes
+from profkit.verdict.rule import Rule, alone, less, more, no, yes
 
 #: Clear queueing of main threads or of one rank, or less queueing if it explains much of the loss.
 _OWN_QUEUE = tuple(
@@ -275,31 +275,23 @@ STARVED = Rule(
     advice=("capture-both", "more-runs"),
 )
 
-THROTTLED_ALONE = Rule(
-    id="throttling",
-    cause="contention",
-    about="the cgroup's CPU quota was used up in many of its periods",
-    bucket="queue",
-    kind="kind.quota",
-    conditions=(more("wall", "alone.wall"), more("throttled", "throttled")),
+THROTTLED_ALONE = alone(
+    THROTTLING,
+    "the cgroup's CPU quota was used up in many of its periods",
+    more("throttled", "throttled"),
     confidence=0.95,
-    evidence=("throttled", "gpu", "demand"),
-    advice=("raise-quota",),
-    numbers=("throttled",),
+    requires=(),
 )
 
 #: A thread that waits most of the time may queue for much of its active time, and lose little.
 _QUEUED = more("account.queued", "queue.least")
 
-QUEUED_ALONE = Rule(
-    id="run-queue-wait",
-    cause="contention",
-    about="the run queued for CPUs, and it is known who took them",
-    bucket="queue",
-    kind="contention.kind",
-    requires=("pair.counters",),
+QUEUED_ALONE = alone(
+    RUN_QUEUE_WAIT,
+    "the run queued for CPUs, and it is known who took them",
+    confidence=0.95,
+    strength="most.wait",
     unless=("throttling",),
-    conditions=(more("wall", "alone.wall"),),
     alternatives=(
         # Threads that hand over data queue on an idle machine too, so someone must have taken the CPUs.
         (
@@ -309,11 +301,8 @@ QUEUED_ALONE = Rule(
             (yes("contention.unknown"), more("hidden.wait", "wait.much")),
         ),
     ),
-    confidence=0.95,
     doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),
-    strength="most.wait",
     evidence=("queue", "helpers-queue", "gpu", "neighbours", "demand", "others"),
-    advice=("contention",),
     numbers=(
         "contention.who",
         "contention.itself",

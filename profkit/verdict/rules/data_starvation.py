@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, less, more
+from profkit.verdict.rule import Rule, alone, less, more
 
 LOADING = Rule(
     id="loading",
@@ -33,18 +33,12 @@ LOADING = Rule(
     numbers=("delivery", "delivery-before"),
 )
 
-LOADING_ALONE = Rule(
-    id="loading",
-    cause="data-starvation",
-    about="the main thread waits for loaders while CPUs are free",
-    bucket="loading",
-    requires=("pair.counters",),
-    conditions=(
-        more("wall", "alone.wall"),
-        more("account.loading", "alone.most"),
-        less("helpers.queued", "wait.much"),
-        more("cpus.free", "alone.working"),
-    ),
+LOADING_ALONE = alone(
+    LOADING,
+    "the main thread waits for loaders while CPUs are free",
+    more("account.loading", "alone.most"),
+    less("helpers.queued", "wait.much"),
+    more("cpus.free", "alone.working"),
     confidence=0.85,
     strength="account.loading",
     evidence=("delivery", "helpers-blocked-on", "gpu", "helpers-queue", "demand"),

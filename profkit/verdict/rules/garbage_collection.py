@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more, yes
-
-_EVIDENCE = ("gc", "main-wait", "wall")
-_ADVICE = ("collect-less",)
+from profkit.verdict.rule import Rule, alone, more, yes
 
 COLLECTIONS = Rule(
     id="collections",
@@ -22,23 +19,18 @@ COLLECTIONS = Rule(
         yes("account.gc-beyond"),
     ),
     confidence=0.9,
-    evidence=_EVIDENCE,
-    advice=_ADVICE,
+    evidence=("gc", "main-wait", "wall"),
+    advice=("collect-less",),
     subject="gc.function",
     numbers=("account.gc", "gc.seconds", "gc.seconds-before"),
 )
 
-COLLECTIONS_ALONE = Rule(
-    id="collections",
-    cause="garbage-collection",
-    about="garbage collection takes a large part of the wall",
-    bucket="gc",
-    requires=("pair.counters",),
-    conditions=(more("wall", "alone.wall"), more("account.gc", "alone.waits")),
+COLLECTIONS_ALONE = alone(
+    COLLECTIONS,
+    "garbage collection takes a large part of the wall",
+    more("account.gc", "alone.waits"),
     confidence=0.85,
     strength="account.gc",
-    evidence=_EVIDENCE[:1],
-    advice=_ADVICE,
-    subject="gc.function",
+    evidence=("gc",),
     numbers=("account.gc",),
 )

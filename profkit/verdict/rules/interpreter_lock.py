@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more
+from profkit.verdict.rule import Rule, alone, more
 
 GIL = Rule(
     id="gil",
@@ -22,20 +22,11 @@ GIL = Rule(
     numbers=("account.gil",),
 )
 
-GIL_ALONE = Rule(
-    id="gil",
-    cause="interpreter-lock",
-    about="the critical path waited for the interpreter's lock for a large part of the wall",
-    bucket="gil",
-    requires=("pair.counters",),
-    conditions=(
-        more("wall", "alone.wall"),
-        more("account.gil", "alone.waits"),
-        more("gil.held", "part.most"),
-    ),
+GIL_ALONE = alone(
+    GIL,
+    "the critical path waited for the interpreter's lock for a large part of the wall",
+    more("account.gil", "alone.waits"),
+    more("gil.held", "part.most"),
     confidence=0.8,
     strength="account.gil",
-    evidence=("gil", "gil-holders", "blocked-on"),
-    advice=("release-gil", "fewer-python-threads"),
-    numbers=("account.gil",),
 )

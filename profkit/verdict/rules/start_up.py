@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, more, no, yes
+from profkit.verdict.rule import Rule, alone, more, no, yes
 
 WORKER_IMPORTS = Rule(
     id="worker-imports",
@@ -77,37 +77,21 @@ COMPILING = Rule(
     numbers=("jit.named", "jit.part"),
 )
 
-PROCESS_STARTS_ALONE = Rule(
-    id="process-starts",
-    cause="start-up",
-    about="starting processes takes a large part of the wall",
-    bucket="startup",
-    part="account.starts",
-    requires=("pair.counters",),
-    conditions=(
-        more("wall", "alone.wall"),
-        more("account.starts", "alone.waits"),
-    ),
+PROCESS_STARTS_ALONE = alone(
+    PROCESS_STARTS,
+    "starting processes takes a large part of the wall",
+    more("account.starts", "alone.waits"),
     confidence=0.8,
     strength="account.starts",
     evidence=("processes", "starts"),
-    advice=("start-once",),
     numbers=("account.starts", "processes"),
 )
 
-WORKER_IMPORTS_ALONE = Rule(
-    id="worker-imports",
-    cause="start-up",
-    about="worker processes import modules for a large part of the wall",
-    bucket="startup",
-    requires=("pair.counters",),
-    conditions=(
-        more("wall", "alone.wall"),
-        more("account.imports", "alone.waits"),
-    ),
+WORKER_IMPORTS_ALONE = alone(
+    WORKER_IMPORTS,
+    "worker processes import modules for a large part of the wall",
+    more("account.imports", "alone.waits"),
     confidence=0.8,
     strength="account.imports",
     evidence=("imports",),
-    advice=("start-once",),
-    numbers=("account.imports",),
 )
