@@ -89,7 +89,7 @@ class TimelineSide:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PageData:
-    """Members of the page's JSON (`pagedata`), ``None`` if unknown; functions are indices in `functions`."""
+    """Members of the page's JSON (`pictures`), ``None`` if unknown; functions are indices in `functions`."""
 
     functions: Mapping[str, Any]
     calls: Mapping[str, Any] | None = None

@@ -26,10 +26,9 @@ from profkit.report.document import (
     is_numeric,
 )
 from profkit.report.drawing import evidence_bars
+from profkit.report.drawn_blocks import trend_drawing, waterfall_drawing
 from profkit.report.markup import element, escape
 from profkit.report.text import unbroken
-from profkit.report.trends import trend_drawing
-from profkit.report.waterfall import waterfall_drawing
 
 #: Rows of evidence that are not folded.
 _FIRST_SIGNALS = 3

@@ -26,10 +26,9 @@ from profkit.report.document import (
     Waterfall,
     is_numeric,
 )
+from profkit.report.drawn_blocks import trend_lines, waterfall_lines
 from profkit.report.layout import text_of
 from profkit.report.text import shorten_middle
-from profkit.report.trends import trend_lines
-from profkit.report.waterfall import waterfall_lines
 
 #: GitHub's limit for one comment is 65,536 characters; bytes are never fewer.
 MAX_BYTES = 65_536

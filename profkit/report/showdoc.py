@@ -17,8 +17,13 @@ from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Bullets, Document, Facts, Section, laid_out
 from profkit.report.estimates import capture_items
-from profkit.report.functions import Ranked, ranked_run
-from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
+from profkit.report.functions import (
+    Ranked,
+    function_sections,
+    open_call_sections,
+    ranked_run,
+    throttled_sections,
+)
 from profkit.report.imports import import_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections

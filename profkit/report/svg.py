@@ -16,12 +16,11 @@ from profkit.report.document import (
     format_one,
 )
 from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph
+from profkit.report.drawn_blocks import trend_drawing, waterfall_drawing
 from profkit.report.figures import Slopes
 from profkit.report.markup import Drawing, assets, element, escape, number, svg_text
 from profkit.report.text import shorten_middle, wrap_some
-from profkit.report.trends import trend_drawing
 from profkit.report.units import UNKNOWN
-from profkit.report.waterfall import waterfall_drawing
 
 _PADDING = 24.0
 #: Width of the evidence, left of the slopegraph.

@@ -18,10 +18,9 @@ from profkit.report.document import (
     VerdictBlock,
     Waterfall,
 )
+from profkit.report.drawn_blocks import sparks, trend_lines, waterfall_lines
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines, text_of
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
-from profkit.report.trends import sparks, trend_lines
-from profkit.report.waterfall import waterfall_lines
 
 #: Columns of a heat map that are named although they do not fit.
 _NAMED = 3

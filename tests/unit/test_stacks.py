@@ -15,7 +15,7 @@ from profkit.compare.call_table import CallSide
 from profkit.compare.result_types import SideTable
 from profkit.compare.stack_table import OTHERS, StackTable, stacks_of_pairs, stacks_of_paths
 from profkit.model import Paths
-from profkit.report.pagedata import run_page
+from profkit.report.pictures import run_page
 from tests.programs import Fn, plain
 
 Floats = npt.NDArray[np.float64]
