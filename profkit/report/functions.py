@@ -201,7 +201,6 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
         Of("off CPU", lambda row: row.blocked, "seconds", 6, there=traced),
         Of("where", lambda row: location(row.key, row.file, row.line), "path", 2),
         notes=notes,
-        whole=True,
     )
 
 
@@ -217,17 +216,20 @@ def _limits(row: FunctionRow) -> str:
     return units.between(low, high) if call_kind(low, high) == "estimated" else ""
 
 
-def _calls(row: FunctionRow) -> float | str | None:
+def _calls(row: FunctionRow) -> float | str:
     calls, primitive = (
         calls_cell(n, row.calls_low, row.calls_high) for n in (row.ncalls, row.primitive_calls)
     )
-    if calls is None or row.primitive_calls == row.ncalls:
+    if calls is None:
+        return units.UNKNOWN
+    if row.primitive_calls == row.ncalls:
         return calls
     return f"{format_one('count', calls)}/{format_one('count', primitive)}"
 
 
-def _per_call(row: FunctionRow) -> float | None:
-    return row.tottime / row.ncalls if _calls(row) and row.ncalls else None
+def _per_call(row: FunctionRow) -> float | str:
+    known = calls_cell(row.ncalls, row.calls_low, row.calls_high)
+    return row.tottime / row.ncalls if known else units.UNKNOWN
 
 
 def throttled_sections(run: Run, limit: int) -> list[Section]:
@@ -266,7 +268,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
         Of("pid", lambda entry: "" if entry[0].pid is None else str(entry[0].pid), "pid", 1),
         Of("where", lambda entry: entry[2][1], "path", 2),
         notes=("Not returned when the process was last read; their times are lower bounds.",),
-        whole=True,
     )
     return [Section("Calls that had not returned", (table,))]
 

@@ -15,7 +15,7 @@ from typing import Any
 from profkit.report import units
 from profkit.report.document import Bullets, Document, Facts, Note, Section, VerdictBlock, Waterfall
 from profkit.report.drawing import slopegraph
-from profkit.report.figures import PageData, Slopes, TimelineSide, Waits
+from profkit.report.figures import Slopes, TimelineSide
 from profkit.report.htmlblocks import block_markup, evidence_markup
 from profkit.report.markup import assets, element, escape
 from profkit.report.pictures import page_json
@@ -64,7 +64,7 @@ def render(document: Document) -> str:
             *_pictures(document),
             *_folded(document),
             "</main>",
-            f'<script type="application/json" id="data">{page_json(document.figure(PageData))}</script>',
+            f'<script type="application/json" id="data">{page_json(document.figures)}</script>',
             f"<script>{script}</script>",
         )
     )
@@ -115,24 +115,24 @@ def _answer(document: Document) -> Iterator[str]:
 
 def _pictures(document: Document) -> Iterator[str]:
     """Yield the figures and function tables; for studies, which draw no functions, all other sections."""
-    data, slopes, waits = document.figure(PageData), document.figure(Slopes), document.figure(Waits)
+    figures = document.figures
     for section in _of_role(document, "iterations"):
         yield _section(section, _said_first(section, "In each iteration"))
-    if waits is not None:
-        yield waits_section(waits)
-    if data is not None and data.timeline is not None:
-        yield timeline_section(data.timeline)
-    if data is not None and data.stacks is not None:
-        yield stacks_section(data.stacks)
+    if figures.waits:
+        yield waits_section(figures.waits)
+    if figures.timeline:
+        yield timeline_section(figures.timeline)
+    if figures.stacks is not None:
+        yield stacks_section(figures.stacks)
     moved = _cards(_of_role(document, "moved"))
-    if slopes is not None:
-        moved = [_slopes(slopes), element("div", *moved)]
+    if figures.slopes is not None:
+        moved = [_slopes(figures.slopes), element("div", *moved)]
     yield element("div", *moved, class_="pair") if moved else ""
     tables = _of_role(document, "functions")
-    if data is not None:
+    if figures.functions is not None:
         # The script replaces these tables by one of all functions.
         yield functions_section(
-            data.functions,
+            figures.functions,
             "".join(element("h3", escape(section.title)) + _blocks(section) for section in tables),
         )
     else:
@@ -148,9 +148,9 @@ def _pictures(document: Document) -> Iterator[str]:
 
 def _folded(document: Document) -> Iterator[str]:
     """Yield details to look up: who calls whom, machines and settings, how to reproduce."""
-    data = document.figure(PageData)
-    if data is not None and data.calls is not None:
-        yield _fold("Who calls whom", calls_part(data.calls), "calls")
+    calls = document.figures.calls
+    if calls is not None:
+        yield _fold("Who calls whom", calls_part(calls), "calls")
     if _drawn(document):
         for section in _of_role(document, ""):
             if not _is_said(section):
@@ -170,7 +170,7 @@ def _said_first(section: Section, tables: str) -> str:
 
 def _drawn(document: Document) -> bool:
     """Return whether functions are drawn: true for a run or comparison, false for a study."""
-    return document.figure(PageData) is not None
+    return document.figures.functions is not None
 
 
 def _is_said(section: Section) -> bool:

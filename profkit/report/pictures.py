@@ -25,7 +25,7 @@ from profkit.measure.iterations import IterationModel
 from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Run
 from profkit.model.arrays import Bools, Floats, Index, Ints
-from profkit.report.figures import Figure, PageData, Slope, Slopes
+from profkit.report.figures import Figures, Slope, Slopes
 from profkit.report.functions import active_seconds, name_of, ranked_run, seconds_by, working
 from profkit.report.text import clean, shorten_middle, shorten_start
 from profkit.report.timeline import timeline
@@ -37,16 +37,6 @@ from profkit.verdict.types import Diff
 LEAST_LABELS, MOST_LABELS = 6, 12
 #: Functions up to this rank on either side are drawn faintly; rankings are compared by them.
 FAINT_RANKS = 50
-
-
-def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> tuple[Figure, ...]:
-    """Return a comparison's figures; states and timeline are those of the given runs."""
-    sides = (("baseline", baseline), ("candidate", candidate))
-    return tuple(filter(None, (slopes(diff), diff_page(diff, sides), waits(sides))))
-
-
-def run_figures(run: Run, by: str) -> tuple[Figure, ...]:
-    return tuple(filter(None, (run_page(run, by), waits((("", run),)))))
 
 
 def slopes(diff: Diff) -> Slopes | None:
@@ -98,8 +88,9 @@ class Written(str):
     __slots__ = ()
 
 
-def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
-    """Return a comparison's page data; the timeline shows the given runs."""
+def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> Figures:
+    """Return a comparison's figures; states and timeline are those of the given runs."""
+    sides = (("baseline", baseline), ("candidate", candidate))
     table, calls = diff.table, diff.calls
     moved = np.flatnonzero(table.anomalous).tolist()
     working = (i for i in moved if table.candidate.present[i] and not table.waits(i))
@@ -118,17 +109,19 @@ def diff_page(diff: Diff, sides: Sequence[tuple[str, Run]]) -> PageData:
         # A sampled side has no call counts.
         functions["uncounted"] = True
     pairs = None if calls is None else (calls.caller, calls.callee, (calls.baseline, calls.candidate))
-    waits = all(side.wait is not None for side in both)
+    waited = all(side.wait is not None for side in both)
     stacks = None if pairs is None else diff.stacks or stacks_of_pairs(*pairs, both)
-    return PageData(
+    return Figures(
         functions,
         None if pairs is None else _calls(*pairs, place),
-        None if stacks is None else _stacks(stacks, waits, _iterations(diff.iterations), place),
+        None if stacks is None else _stacks(stacks, waited, _iterations(diff.iterations), place),
         timeline(sides),
+        slopes(diff),
+        waits(sides),
     )
 
 
-def run_page(run: Run, by: str) -> PageData:
+def run_figures(run: Run, by: str) -> Figures:
     found = ranked_run(run, by, edges=True)
     profile, edges = found.profile, found.profile.edges
     n = len(profile)
@@ -165,11 +158,13 @@ def run_page(run: Run, by: str) -> PageData:
         table = stacks_of_pairs(*pairs, (side,)) if traced is None else stacks_of_paths(((traced,),))
         calls = _calls(*pairs, place)
         stacks = None if table is None else _stacks(table, profile.wait is not None, (None,), place)
-    return PageData(functions, calls, stacks, timeline((("", run),)))
+    sides = (("", run),)
+    return Figures(functions, calls, stacks, timeline(sides), waits=waits(sides))
 
 
-def page_json(data: PageData | None) -> str:
-    return "{}" if data is None else _json(data)
+def page_json(figures: Figures) -> str:
+    members = {name: getattr(figures, name) for name in ("functions", "calls", "stacks", "timeline")}
+    return _json({name: member for name, member in members.items() if member})
 
 
 def _functions(

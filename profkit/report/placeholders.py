@@ -107,8 +107,8 @@ _MOST_LENGTHS = 64
 #: What may be before and behind a private text. A text that is distinct may begin inside of a word; others, which may
 #: be common words (a host called ``train``), stand alone; users also stand in paths, addresses and assignments.
 _DISTINCT = ((re.compile(""), re.compile(r"(?![^\W_])")),)
-_WORD = ((re.compile(r"(?<![\w./-])"), re.compile(r"(?![\w/-]|\.\w)")),)
-_USER = (*_WORD, (re.compile(r"(?<=[\\/_=:@])"), re.compile(r"(?=[\\/@:'\"\s])|\Z")))
+_ALONE = ((re.compile(r"(?<![\w./-])"), re.compile(r"(?![\w/-]|\.\w)")),)
+_USER = (*_ALONE, (re.compile(r"(?<=[\\/_=:@])"), re.compile(r"(?=[\\/@:'\"\s])|\Z")))
 
 
 class _Private(NamedTuple):
@@ -135,7 +135,7 @@ class PrivateTexts:
     def add_host(self, name: str, shown: str) -> None:
         """Add a host; names like ``gpu-node17`` are also found inside file names."""
         distinct = re.search(r"[\d.-]", name) is not None or len(name) >= 10
-        self._add(name, _Private(shown, _DISTINCT if distinct else _WORD))
+        self._add(name, _Private(shown, _DISTINCT if distinct else _ALONE))
 
     def add_user(self, name: str) -> None:
         """Add a user's name, found in paths and as a word."""

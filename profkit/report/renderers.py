@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profkit.measure.iterations import IterationNames
     from profkit.model import Run
     from profkit.report.document import Document
-    from profkit.report.figures import Figure
+    from profkit.report.figures import Figures
     from profkit.verdict.types import Diff, RunVerdict
 
 
@@ -44,7 +44,7 @@ class DiffReport:
 
         return diff_document(self.diff, rows, self.attachment, explain=self.explain)
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         from profkit.report.pictures import diff_figures
 
         return diff_figures(self.diff, *self.pictured)
@@ -89,7 +89,7 @@ class RunReport:
 
         return show_document(self.run, limit=rows, attachment=self.attachment, **self._asked)
 
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> Figures:
         from profkit.report.pictures import run_figures
 
         return run_figures(self.run, self.by)

@@ -78,7 +78,7 @@ def show_document(
         "profkit show",
         Section("", (*answer, Facts(run_facts(run, functions)))),
         Section("Where the time went", (waterfall(judged.account),) if in_parts else (), role="account"),
-        Section("Evidence", (evidence_table(evidence, "this run", limit).only((0, 2, 3)),), role="evidence"),
+        Section("Evidence", (evidence_table(evidence, limit, alone=True),), role="evidence"),
         *line_sections(judged.lines),
         *neighbour_sections(None if run.machine is None else run.machine.neighbours),
         Section("Warnings", (Bullets(tuple(run_warnings(run))),)),

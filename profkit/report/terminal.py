@@ -89,14 +89,10 @@ def render(
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
-    from rich.color import ColorSystem
+    from rich.console import COLOR_SYSTEMS
     from rich.style import Style
 
-    system = ColorSystem[
-        {"standard": "STANDARD", "256": "EIGHT_BIT", "truecolor": "TRUECOLOR", "windows": "WINDOWS"}[
-            color_system
-        ]
-    ]
+    system = COLOR_SYSTEMS[color_system]
 
     def styled(text: str, style: str) -> str:
         return Style.parse(style).render(text, color_system=system) if style and text.strip() else text
