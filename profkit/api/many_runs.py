@@ -16,10 +16,8 @@ from profkit.api.reported import Studied
 from profkit.errors import UsageError
 from profkit.formats.load import load_side, unreadable
 from profkit.measure.changepoints import LEAST_CHANGE
-from profkit.report.comparedoc import ComparisonsReport
-from profkit.report.historydoc import HistoryReport
 from profkit.report.ranksdoc import RanksReport
-from profkit.report.scalingdoc import ScalingReport
+from profkit.report.runsdoc import ComparisonsReport, HistoryReport, ScalingReport
 from profkit.study.compare import Comparisons, compare_runs
 from profkit.study.history import History, history, read_history
 from profkit.study.rank_read import Member

@@ -18,7 +18,7 @@ from profkit.report.renderers import Renderer, renderer_for, renderer_named
 
 if TYPE_CHECKING:
     from profkit import model
-    from profkit.report.reports import Report
+    from profkit.report.renderers import Report
     from profkit.report.safety import Masker
 
 Study = TypeVar("Study")
@@ -185,7 +185,7 @@ def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: boo
     pseudonyms = None
     if names_hidden:
         from profkit.api.name_secret import name_secret
-        from profkit.report.pseudonyms import Pseudonyms
+        from profkit.report.placeholders import Pseudonyms
 
         pseudonyms = Pseudonyms(name_secret(os.environ), runs)
 

@@ -19,7 +19,7 @@ from profkit.capture.agent.settings import RECORDED_VARIABLES
 from profkit.errors import FormatError, UsageError
 from profkit.measure.run_settings import set_by_hand
 from profkit.report.placeholders import PLACEHOLDER
-from profkit.report.verifydoc import VerifyReport
+from profkit.report.sweepdoc import VerifyReport
 from profkit.study.journal import Journal
 from profkit.study.sweep import Progress, Runner
 from profkit.study.trials import on_cpus

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from profkit.model import PROJECT
 from profkit.report.known_words import NUMBER, is_known, is_number, is_standard_module, suffix_of
 from profkit.report.learned_texts import HOST_OPTION, LearnedTexts
-from profkit.report.placeholders import PLACEHOLDER
-from profkit.report.private_texts import HOME
+from profkit.report.placeholders import HOME, PLACEHOLDER
 from profkit.report.secrets import holds_password, holds_secret, looks_random, masked_by_rules
 
 #: Words of a command that are shown; the rest is counted.

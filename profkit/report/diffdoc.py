@@ -118,7 +118,7 @@ def _account(diff: Diff) -> list[Section]:
 
 def _evidence(diff: Diff, limit: int) -> tuple[Block, ...]:
     """Return the verdict's evidence, the slow-down's interval, and how far the order of functions moved."""
-    blocks: list[Block] = [evidence_table(diff.verdict.evidence, limit=limit)]
+    blocks: list[Block] = [evidence_table(diff.verdict.evidence, limit)]
     slow = diff.slowdown
     if math.isfinite(slow.low):
         tested = "" if math.isnan(slow.p_value) else f"; p = {slow.p_value:.2g}, permutation test"

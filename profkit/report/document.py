@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from profkit.report import units
-from profkit.report.figures import Figure
+from profkit.report.figures import Figures
 
 _Kind = TypeVar("_Kind")
 #: The sign before a verdict, so that good and bad do not differ by colour alone.
@@ -31,15 +30,13 @@ _EMPTY = (None, "", Pair(None, None))
 
 
 class Measured(NamedTuple):
-    """A value of evidence and its text; `value` is ``None`` for what has no size, such as a name.
+    """A value of evidence: its text and, where it has a size, the length of its bar, from 0 to 1.
 
-    `whole` is the value of a full bar (``None``: the other side sets the scale); `limit` marks a value to
-    compare with, such as the available CPUs.
+    `limit` is the place on the bar of a value to compare with, such as the available CPUs.
     """
 
-    value: float | None
     text: str
-    whole: float | None = None
+    bar: float | None = None
     limit: float | None = None
 
 
@@ -247,7 +244,7 @@ class Document:
 
     title: str
     sections: tuple[Section, ...]
-    figures: tuple[Figure, ...] = ()
+    figures: Figures = field(default_factory=Figures)
     brief: bool = False
 
     def every(self, kind: type[_Kind]) -> Iterator[tuple[Section, _Kind]]:
@@ -258,9 +255,6 @@ class Document:
 
     def first(self, kind: type[_Kind]) -> _Kind | None:
         return next((block for _, block in self.every(kind)), None)
-
-    def figure(self, kind: type[_Kind]) -> _Kind | None:
-        return next((figure for figure in self.figures if isinstance(figure, kind)), None)
 
 
 def laid_out(title: str, *sections: Section) -> Document:
@@ -282,15 +276,7 @@ def is_numeric(column: Column) -> bool:
 
 
 def format_one(kind: str, value: float | None) -> str:
-    if kind in ("seconds", "change"):
-        return units.seconds(value)
-    if kind in ("share", "bar"):
-        return units.share(value)
-    if kind == "factor":
-        return units.factor(value)
-    if kind == "rank":
-        return units.UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f}"
-    return units.about(value) if isinstance(value, About) else units.count(value)
+    return units.about(value) if isinstance(value, About) else units.WRITTEN.get(kind, units.count)(value)
 
 
 def format_cell(column: Column, cell: Cell) -> str:

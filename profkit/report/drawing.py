@@ -1,4 +1,4 @@
-"""The slopegraph of ranks, and lengths of paired bars, as SVG fragments with classes instead of colours."""
+"""The slopegraph of ranks, as an SVG fragment with classes instead of colours."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from profkit.report import units
-from profkit.report.document import Cell, Measured
 from profkit.report.figures import Slope, Slopes
 from profkit.report.markup import Drawing, element, escape, number, svg_text
 from profkit.report.text import cell_width, shorten_middle
@@ -22,25 +21,6 @@ _LINE = 17.0
 _NAME = 19
 #: Least number of ranks drawn, so that a few labels do not stretch over the whole height.
 _LEAST_RANKS = 20
-
-
-def evidence_bars(cells: Sequence[Cell]) -> list[tuple[float | None, float | None]]:
-    """Return, per side, the bar's length and the limit's position, 0 to 1; ``None`` if not known.
-
-    Bars are parts of `whole` where both sides know it; else the longer of two bars is the scale.
-    """
-    found = [cell for cell in cells if isinstance(cell, Measured)]
-    values = [v.value for v in found if v.value is not None and v.value >= 0]
-    wholes = [v.whole or 1.0 for v in found if v.whole is not None]
-    if len(values) == len(wholes) == len(cells):
-        return [
-            (min(1.0, value / whole), v.limit and min(1.0, v.limit / whole))
-            for v, value, whole in zip(found, values, wholes, strict=True)
-        ]
-    most = max(values, default=0.0)
-    if len(values) == len(cells) == 2 and most > 0:
-        return [(value / most, None) for value in values]
-    return [(None, None)] * len(cells)
 
 
 def slopegraph(slopes: Slopes) -> Drawing:

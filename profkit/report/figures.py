@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from profkit.measure.group_waits import WaitGroup
 from profkit.model.arrays import Floats, Index
@@ -88,20 +88,16 @@ class TimelineSide:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PageData:
-    """Members of the page's JSON (`pagedata`), ``None`` if unknown; functions are indices in `functions`."""
+class Figures:
+    """What a page draws, ``None`` or empty where there is nothing to draw.
 
-    functions: Mapping[str, Any]
+    The first four are members of the page's JSON (`pictures`); functions are indices in `functions`. `waits` has
+    the groups of processes of each side, by its label, with their waits for each other.
+    """
+
+    functions: Mapping[str, Any] | None = None
     calls: Mapping[str, Any] | None = None
     stacks: Mapping[str, Any] | None = None
-    timeline: tuple[TimelineSide, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """Groups of processes of each side, by its label, with their waits for each other."""
-
-    sides: tuple[tuple[str, tuple[WaitGroup, ...]], ...]
-
-
-Figure: TypeAlias = "Slopes | PageData | Waits"
+    timeline: tuple[TimelineSide, ...] = ()
+    slopes: Slopes | None = None
+    waits: tuple[tuple[str, tuple[WaitGroup, ...]], ...] = ()

@@ -59,7 +59,7 @@ class AnswerReport:
             kind = "pid" if number else "path" if name in ("path", "file") else "name"
             return Of(clean(name), lambda row: _cell(row[at]), kind)
 
-        table = listed.table(*starmap(column, enumerate(self.answer.columns)), whole=True)
+        table = listed.table(*starmap(column, enumerate(self.answer.columns)))
         return Document("profkit fleet query", (Section("", (table,)),))
 
     def json(self, rows: int) -> str:
@@ -107,7 +107,6 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Of("change", lambda job: change_size(job.after_s / job.before_s), "pid"),
         Of("most of it in", lambda job: clean(most_in.get(job.job, "")), "name", 1),
         tone=lambda _: "bad",
-        whole=True,
     )
     of_functions = Listed(study.functions, limit, "functions").table(
         Of("job", lambda f: f.job, "name"),
@@ -119,7 +118,6 @@ def _slowest(study: Slowest, limit: int) -> tuple[Section, ...]:
         Of("of the job", lambda f: f.share, "share"),
         Of("where", lambda f: clean(f.key.path), "path", 3),
         notes=("Medians of a day's runs, before and since. Changes common to all functions are left out.",),
-        whole=True,
     )
     of_runs = Listed(study.outliers, limit, "runs").table(
         Of("job", lambda run: run.job, "name"),

@@ -26,11 +26,10 @@ from profkit.report.document import (
     Waterfall,
     is_numeric,
 )
+from profkit.report.drawn_blocks import trend_lines, waterfall_drawing
 from profkit.report.layout import text_of
 from profkit.report.markup import element, escape
 from profkit.report.text import shorten_middle, unbroken
-from profkit.report.trends import trend_lines
-from profkit.report.waterfall import waterfall_drawing
 
 #: Colours of the bar beside a verdict, visible on light and dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}

@@ -25,11 +25,9 @@ from profkit.report.document import (
     format_one,
     is_numeric,
 )
-from profkit.report.drawing import evidence_bars
+from profkit.report.drawn_blocks import trend_drawing, waterfall_drawing
 from profkit.report.markup import element, escape
 from profkit.report.text import unbroken
-from profkit.report.trends import trend_drawing
-from profkit.report.waterfall import waterfall_drawing
 
 #: Rows of evidence that are not folded.
 _FIRST_SIGNALS = 3
@@ -54,7 +52,8 @@ def evidence_markup(blocks: Sequence[Block]) -> str:
 
 
 def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:
-    signal, *values, says = table.texts(row)
+    signal, *_, says = table.texts(row)
+    values = (cell for cell in row.cells if isinstance(cell, Measured))
     drawn = "".join(
         element(
             "div",
@@ -65,9 +64,7 @@ def _signal(table: Table, row: Row, sides: Sequence[str]) -> str:
                 element("span", escape(text)),
             ),
         )
-        for at, (side, text, (share, limit)) in enumerate(
-            zip(sides, values, evidence_bars(row.cells[1:-1]), strict=True)
-        )
+        for at, (side, (text, share, limit)) in enumerate(zip(sides, values, strict=True))
     )
     return element("li", element("h3", escape(signal)), element("dl", drawn), element("p", escape(says)))
 
@@ -109,12 +106,7 @@ def block_markup(block: Block) -> str:
 def _verdict(block: VerdictBlock) -> str:
     sure = ""
     if block.confidence is not None:
-        bar = element(
-            "svg",
-            element("rect", width=f"{100 * block.confidence:.0f}%", height="100%", rx=2),
-            class_="bar sure",
-            aria_hidden="true",
-        )
+        bar = _bar(block.confidence, "sure")
         sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
     sign = element("span", SIGNS[block.tone], class_="sign", aria_hidden="true")
     return element(

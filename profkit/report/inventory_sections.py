@@ -12,7 +12,7 @@ from profkit.model.pools import whole_number
 from profkit.model.surrogates import spelled_out
 from profkit.report import units
 from profkit.report.document import Column, Note, Row, Section, Table
-from profkit.report.jsonvalues import json_number, members, plain
+from profkit.report.jsonvalues import members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 
@@ -194,16 +194,10 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
     return members(
         taken,
         "expected_cores observed_cores demand_cores available_cpus oversubscription workers ranks pools environment",
-        expected_cores=json_number(taken.expected_cores),
-        available_cpus=json_number(taken.available_cpus),
         pools=list(pools.values()),
         environment={name: spelled_out(taken.environment[name]) for name in known},
     )
 
 
 def need_object(need: ProcessNeed) -> dict[str, Any]:
-    return members(
-        need,
-        "expected_cores observed_cores demand_cores available_cpus pools",
-        available_cpus=json_number(need.available_cpus),
-    )
+    return members(need, "expected_cores observed_cores demand_cores available_cpus pools")

@@ -32,7 +32,6 @@ def model_sections(model: IterationModel | None) -> list[Section]:
         Of("ranges", lambda row: ", ".join(map(clean, row[2])), "path", 3),
         notes=(_mean_note(model),),
         tone=lambda row: _tone(model) if row[0] == _WAITING else "",
-        whole=True,
     )
     blocks: tuple[Block, ...] = (
         Note(_sentence(model), _tone(model)),
@@ -60,7 +59,6 @@ def change_sections(change: Change) -> list[Section]:
         Of("median", lambda row: Pair(_of(row[1], "median_s"), _of(row[2], "median_s")), "seconds", 2),
         Of("p95", lambda row: Pair(_of(row[1], "p95_s"), _of(row[2], "p95_s")), "seconds", 1),
         notes=("Baseline and candidate: means.", _mean_note(a), _mean_note(b)),
-        whole=True,
     )
     blocks: tuple[Block, ...] = (
         Facts(

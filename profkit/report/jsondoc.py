@@ -6,7 +6,7 @@ Times are seconds; unknown values and NaN are null. Lists are cut to the limit, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from profkit.compare.result_types import DiffTable, SideSummary, SideTable
@@ -35,7 +35,7 @@ from profkit.report.wording.functions import moved_text
 from profkit.report.wording.summaries import summary_of
 from profkit.report.wording.verdicts import comparison_block, verdict_block
 from profkit.verdict.account import Account
-from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Value, Verdict
+from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Verdict
 
 DIFF_SCHEMA = "profkit.diff/2"
 SHOW_SCHEMA = "profkit.show/2"
@@ -105,31 +105,15 @@ def _finding(finding: Finding, alone: bool) -> dict[str, Any]:
 def _grounds(found: Verdict | Finding, alone: bool) -> dict[str, Any]:
     return {
         "summary": spelled_out(summary_of(found, alone=alone)),
-        "numbers": _values(found.numbers),
         "evidence": [_evidence(item) for item in found.evidence],
         "advice": [_advice(item) for item in found.advice],
     }
-
-
-def _value(value: Value) -> Any:
-    if isinstance(value, bool) or value is None:
-        return value
-    return spelled_out(value) if isinstance(value, str) else json_number(float(value))
-
-
-def _values(numbers: Mapping[str, Value]) -> dict[str, Any]:
-    return {spelled_out(name): _value(value) for name, value in numbers.items()}
 
 
 def _evidence(item: Evidence) -> dict[str, Any]:
     return members(
         item,
         "signal subject unit baseline candidate whole threshold reading numbers text",
-        baseline=_value(item.baseline),
-        candidate=_value(item.candidate),
-        whole=None if item.whole is None else [_value(part) for part in item.whole],
-        threshold=json_number(item.threshold),
-        numbers=_values(item.numbers),
         text=plain(evidence_texts(item)._asdict()),
     )
 
@@ -139,7 +123,6 @@ def _advice(item: Advice) -> dict[str, Any]:
         item,
         "kind argv env cures? predicted_gain_s subject numbers where text",
         argv=plain((*item.argv, *item.files)),
-        numbers=_values(item.numbers),
         where=item.where and members(item, "function=where.qualname file=where.path line?"),
         text=spelled_out(advice_text(item)),
     )
@@ -169,10 +152,7 @@ def _account(account: Account) -> dict[str, Any]:
 
 def _checks(checks: Sequence[Checked]) -> list[dict[str, Any]]:
     names = "rule part choice group reading operator unit value threshold threshold_id? margin held"
-    return [
-        members(check, names, value=_value(check.value), threshold=json_number(check.threshold))
-        for check in checks
-    ]
+    return [members(check, names) for check in checks]
 
 
 def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:

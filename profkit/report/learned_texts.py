@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from profkit.identity.rooted_paths import normalise, rooted
 from profkit.model import PROJECT, SITE, STDLIB, Run
 from profkit.report.known_words import is_known, is_number, is_said, suffix_of
-from profkit.report.placeholders import PLACEHOLDER, Placeholders
-from profkit.report.private_texts import HOME, PrivateTexts
-from profkit.report.pseudonyms import Pseudonyms
+from profkit.report.placeholders import HOME, PLACEHOLDER, Placeholders, PrivateTexts, Pseudonyms
 from profkit.report.recorded_texts import (
     assigned,
     commands_of,

@@ -42,17 +42,16 @@ class Listed(Generic[Item]):
         notes: Iterable[str] = (),
         marked: Callable[[Item], bool] = lambda _: False,
         tone: Callable[[Item], str] = lambda _: "",
-        whole: bool = False,
     ) -> Table:
-        """Return a table; unless `whole`, drop columns without any value, except those of priority 0.
+        """Return a table without columns that have no value, except those of priority 0.
 
         `cut` is its last note, unless `notes` contain it.
         """
         columns = tuple(of for of in columns if of.there)
         rows = (Row(tuple(of.cell(item) for of in columns), marked(item), tone(item)) for item in self.shown)
         heads = tuple(Column(of.title, of.kind, of.priority, of.folds) for of in columns)
-        table = Table(heads, tuple(rows), " ".join(dict.fromkeys(filter(None, (*notes, self.cut)))))
-        return table if whole else table.without_empty()
+        note = " ".join(dict.fromkeys(filter(None, (*notes, self.cut))))
+        return Table(heads, tuple(rows), note).without_empty()
 
 
 def cut_note(shown: int, total: int, what: str = "") -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, takewhile
 
 from profkit.report import units
 from profkit.report.document import (
@@ -26,10 +26,9 @@ from profkit.report.document import (
     Waterfall,
     is_numeric,
 )
+from profkit.report.drawn_blocks import trend_lines, waterfall_lines
 from profkit.report.layout import text_of
 from profkit.report.text import shorten_middle
-from profkit.report.trends import trend_lines
-from profkit.report.waterfall import waterfall_lines
 
 #: GitHub's limit for one comment is 65,536 characters; bytes are never fewer.
 MAX_BYTES = 65_536
@@ -40,8 +39,8 @@ _CELLS: tuple[int | None, ...] = (None, 500, 200, 80)
 FEWEST_ROWS = 3
 #: Rows of a table that stay open, or more to show the marked ones; the rest is folded.
 OPEN_ROWS = 10
-#: Bytes reserved for each note of what was left out.
-_NOTICES = 120
+#: Bytes of a table that hold no more than `FEWEST_ROWS`.
+_LEAST_ROOM = 200
 
 _TONES = {"bad": "❌", "good": "✅", "unsure": "❔"}
 #: Characters with a meaning in GitHub's or GitLab's Markdown or in HTML.
@@ -73,22 +72,23 @@ _TREND_COLUMNS = 60
 _WATERFALL_COLUMNS = 200
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Rows:
     """Lines of a table or list that may be cut at the end, and the note for that."""
 
     lines: list[str]
     cut: str
-    shown: int
 
-    def sizes(self) -> list[int]:
-        """Return the bytes of the first 0, 1, 2 … lines."""
-        return [0, *accumulate(_bytes(line) + 1 for line in self.lines)]
+    def left_out(self, room: int) -> int:
+        """Return how many lines at the end do not fit into `room` bytes."""
+        sizes = accumulate(_bytes(line) + 1 for line in self.lines)
+        fitting = sum(1 for _ in takewhile(lambda size: size <= room, sizes))
+        return max(0, len(self.lines) - max(FEWEST_ROWS, fitting))
 
-    def text(self) -> list[str]:
-        """Return the lines shown, and a note of how many are not."""
-        left = len(self.lines) - self.shown
-        return self.lines[: self.shown] + ([self.cut.format(f"{left:,}")] if left else [])
+    def text(self, room: int) -> list[str]:
+        """Return the lines that fit, and a note of how many do not."""
+        left = self.left_out(room)
+        return self.lines[: len(self.lines) - left] + ([self.cut.format(f"{left:,}")] if left else [])
 
 
 def render(document: Document) -> str:
@@ -99,10 +99,12 @@ def render(document: Document) -> str:
         # Folded sections come last.
         for section in sorted(document.sections, key=lambda section: section.detail):
             pieces.extend(_section(section, cell))
-        left_out = _fit(pieces)
-        text = _joined(pieces, left_out, cell)
-        if _bytes(text) <= MAX_BYTES:
-            return text
+        room = MAX_BYTES
+        while room > _LEAST_ROOM:
+            text = _joined(pieces, room, cell)
+            if _bytes(text) <= MAX_BYTES:
+                return text
+            room = int(room * 0.95)
     return _truncate(text)
 
 
@@ -110,32 +112,16 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "backslashreplace"))
 
 
-def _fit(pieces: list[str | _Rows]) -> int:
-    """Cut rows until the whole fits; return how many were cut."""
-    tables = [piece for piece in pieces if isinstance(piece, _Rows)]
-    bytes_of = [table.sizes() for table in tables]
-    sizes = [known[-1] for known in bytes_of]
-    room = MAX_BYTES - sum(_bytes(piece) + 1 for piece in pieces if isinstance(piece, str))
-    room -= _NOTICES * (len(tables) + 2)
-    while tables and sum(sizes) > room:
-        longer = [at for at, table in enumerate(tables) if table.shown > FEWEST_ROWS]
-        if not longer:
-            break
-        biggest = max(longer, key=sizes.__getitem__)
-        table = tables[biggest]
-        table.shown = max(FEWEST_ROWS, min(table.shown - 1, int(table.shown * 0.9)))
-        sizes[biggest] = bytes_of[biggest][table.shown]
-    return sum(len(table.lines) - table.shown for table in tables)
-
-
-def _joined(pieces: list[str | _Rows], left_out: int, cell: int | None) -> str:
+def _joined(pieces: Sequence[str | _Rows], room: int, cell: int | None) -> str:
+    """Return the text with at most `room` bytes of each table or list."""
+    left_out = sum(piece.left_out(room) for piece in pieces if isinstance(piece, _Rows))
     lines: list[str] = []
     if left_out or cell is not None:
         said = [f"{left_out:,} rows are left out"] * bool(left_out)
         said += [f"cells have at most {cell} characters"] * (cell is not None)
         lines += [f"_Cut to fit into one comment: {' and '.join(said)}; `--format json` has everything._", ""]
     for piece in pieces:
-        lines.extend([piece] if isinstance(piece, str) else piece.text())
+        lines.extend([piece] if isinstance(piece, str) else piece.text(room))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -230,7 +216,7 @@ def _bullets(block: Bullets, cell: int | None) -> Iterator[str | _Rows]:
         yield from _fenced(items, "sh")
         return
     items = [f"- {_line(_short(item, cell))}" for item in block.items]
-    yield _Rows(items, "- … and {} more", len(items))
+    yield _Rows(items, "- … and {} more")
 
 
 def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _Rows]:
@@ -253,14 +239,14 @@ def _table(table: Table, cell: int | None, *, folded: bool) -> Iterator[str | _R
     open_rows = len(lines) if folded else _open_rows(table)
     cut = "\n_{} more rows were cut._"
     yield from head
-    yield _Rows(lines[:open_rows], cut, open_rows)
+    yield _Rows(lines[:open_rows], cut)
     yield from _note(_short(table.note, cell))
     if open_rows < len(lines):
         yield ""
         yield f"<details><summary>{len(lines) - open_rows:,} more rows</summary>"
         yield ""
         yield from head
-        yield _Rows(lines[open_rows:], cut, len(lines) - open_rows)
+        yield _Rows(lines[open_rows:], cut)
         yield ""
         yield "</details>"
 

@@ -1,4 +1,4 @@
-"""Placeholders of masked texts: type and length, ``<text 8>``.
+"""What stands for private texts: placeholders with type and length (``<text 8>``), and pseudonyms of names.
 
 In one report, only equal texts get equal placeholders (another is ``<text 8 b>``), so masked runs compare as
 before. The letter is the order of first use, which reveals nothing of the text.
@@ -6,8 +6,17 @@ before. The letter is the order of first use, which reveals nothing of the text.
 
 from __future__ import annotations
 
+import builtins
+import hashlib
+import hmac
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple
+
+from profkit.identity.rooted_paths import rooted
+from profkit.model import BUILTIN, SITE, STDLIB, Profile, Roots, Run
+from profkit.report.known_words import is_known, is_standard_module, suffix_of
+from profkit.report.recorded_texts import roots_of
 
 #: Placeholder of a secret, without its length.
 MASK = "***"
@@ -82,3 +91,184 @@ def letters(number: int) -> str:
         number, digit = divmod(number - 1, 26)
         text = chr(ord("a") + digit) + text
     return text
+
+
+#: Placeholder of a user's name and of a home.
+HOME = "~"
+
+_ROW = re.compile(r"[^\W_]+")
+_ENDS = re.compile(r"^[\W_]+|(?<![\W_])[\W_]+$")
+#: Most characters of a private text, and most lengths per first run of letters and digits. No typed command
+#: exceeds them, and the allow-list hides texts that do.
+_MOST_LENGTH = 4096
+_MOST_LENGTHS = 64
+
+
+#: What may be before and behind a private text. A text that is distinct may begin inside of a word; others, which may
+#: be common words (a host called ``train``), stand alone; users also stand in paths, addresses and assignments.
+_DISTINCT = ((re.compile(""), re.compile(r"(?![^\W_])")),)
+_ALONE = ((re.compile(r"(?<![\w./-])"), re.compile(r"(?![\w/-]|\.\w)")),)
+_USER = (*_ALONE, (re.compile(r"(?<=[\\/_=:@])"), re.compile(r"(?=[\\/@:'\"\s])|\Z")))
+
+
+class _Private(NamedTuple):
+    #: Empty for a secret.
+    shown: str
+    around: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+
+    def stands(self, text: str, begin: int, end: int) -> bool:
+        return any(before.match(text, begin) and after.match(text, end) for before, after in self.around)
+
+
+class PrivateTexts:
+    """Find private texts and replace them; `secret` returns a secret's placeholder."""
+
+    def __init__(self, secret: Callable[[str], str]) -> None:
+        self._secret = secret
+        self._known: dict[str, _Private] = {}
+        self._lengths: dict[str, list[int]] = {}
+
+    def add_secret(self, text: str) -> None:
+        """Add a secret, without signs at its ends."""
+        self._add(_ENDS.sub("", text), _Private("", _DISTINCT))
+
+    def add_host(self, name: str, shown: str) -> None:
+        """Add a host; names like ``gpu-node17`` are also found inside file names."""
+        distinct = re.search(r"[\d.-]", name) is not None or len(name) >= 10
+        self._add(name, _Private(shown, _DISTINCT if distinct else _ALONE))
+
+    def add_user(self, name: str) -> None:
+        """Add a user's name, found in paths and as a word."""
+        self._add(name, _Private(HOME, _USER))
+
+    def _add(self, text: str, private: _Private) -> None:
+        first = _ROW.match(text)
+        if first is None or len(text) > _MOST_LENGTH or text in self._known:
+            return
+        lengths = self._lengths.setdefault(first.group(), [])
+        if len(text) not in lengths:
+            if len(lengths) == _MOST_LENGTHS:
+                return
+            lengths.append(len(text))
+            lengths.sort(reverse=True)
+        self._known[text] = private
+
+    def may_be_in(self, texts: Iterable[str]) -> bool:
+        """Return whether any of many texts may contain one; false for most tables of names."""
+        return not self._lengths.keys().isdisjoint(_ROW.findall("\n".join(texts)))
+
+    def replaced(self, text: str, *, users: bool = True) -> str:
+        """Replace the private parts of a text, users' names only if `users`."""
+        if not self._lengths:
+            return text
+        parts: list[str] = []
+        done = 0
+        for row in _ROW.finditer(text):
+            begin = row.start()
+            if begin < done:
+                continue
+            for length in self._lengths.get(row.group(), ()):
+                end = begin + length
+                private = self._known.get(text[begin:end]) if end <= len(text) else None
+                if private is None or (private.around is _USER and not users):
+                    continue
+                if private.stands(text, begin, end):
+                    parts += (text[done:begin], private.shown or self._secret(text[begin:end]))
+                    done = end
+                    break
+        return "".join((*parts, text[done:])) if parts else text
+
+
+_WORDS = re.compile(rf"(?P<shown>{PLACEHOLDER.pattern})|(?P<word>[^\W\d]\w*)")
+_WORD = re.compile(r"[^\W\d]\w*")
+_DOTTED = re.compile(r"(?<!\w)[^\W\d]\w*(?:\.\w+)+")
+_MADE = re.compile(r"n_[0-9a-f]{10}")
+#: Hexadecimal digits of a pseudonym: 10,000 words have a collision with a probability of 1 in 20,000.
+_DIGITS = 10
+#: Words that Python itself puts into names of functions and threads.
+_PYTHONS = frozenset(
+    """
+    lambda listcomp dictcomp setcomp genexpr locals module frozen string stdin built method function of objects
+    MainThread Thread Dummy ThreadPoolExecutor QueueFeederThread QueueManagerThread
+    """.split()  # noqa: SIM905
+)
+
+
+class Pseudonyms:
+    """Replace the non-public words of names; whoever knows `secret` can find names by trial.
+
+    Functions of the standard library and of packages in `runs` define the public words.
+    """
+
+    def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:
+        self._secret = secret
+        self._public: set[str] = set(_PYTHONS)
+        self._packages: set[str] = set()
+        self._given: dict[str, str] = {}
+        gathered = list(runs)
+        for run in gathered:
+            if run.manifest is not None:
+                self._packages.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
+        for run in gathered:
+            roots = roots_of(run)
+            for profile in {id(profile): profile for profile in run.profiles}.values():
+                self._learn(profile, roots)
+
+    def _learn(self, profile: Profile, roots: Roots) -> None:
+        strings = profile.strings
+        origin = {at: rooted(strings[at], roots) for at in set(profile.file.tolist())}
+        columns = (profile.file, profile.name, profile.qualname, profile.module)
+        rows = set(zip(*(column.tolist() for column in columns), strict=True))
+        for file, *_ in rows:
+            root, inside = origin[file]
+            if root in (STDLIB, SITE):
+                self._public.update(_WORD.findall(inside))
+                if root == SITE:
+                    self._packages.add(inside.partition("/")[0].removesuffix(".py"))
+        for file, *called in rows:
+            root, _ = origin[file]
+            texts = [strings[at] for at in called]
+            if root in (STDLIB, SITE) or (root == BUILTIN and all(map(self._is_public_builtin, texts))):
+                for text in texts:
+                    self._public.update(_WORD.findall(text))
+
+    def _is_public_builtin(self, text: str) -> bool:
+        """Return whether a C function belongs to Python or a package, by its module or name."""
+        dotted = _DOTTED.findall(text)
+        if dotted:
+            return all(self._is_public_module(name.partition(".")[0]) for name in dotted)
+        words = [word for word in _WORD.findall(text) if word not in _PYTHONS]
+        if " of " in text and words:  # <method 'append' of 'list' objects>
+            return hasattr(builtins, words[-1])
+        return all(hasattr(builtins, word) or self._is_public_module(word) for word in words)
+
+    def _is_public_module(self, top: str) -> bool:
+        return top == "builtins" or top in self._packages or is_standard_module(top)
+
+    def is_public(self, word: str) -> bool:
+        """Return whether a word of a name may be shown."""
+        return (
+            word in self._public
+            or word in self._packages
+            or is_known(word)
+            or is_standard_module(word)
+            or (word.startswith("__") and word.endswith("__"))
+            or suffix_of(f"x.{word}") != ""
+            or _MADE.fullmatch(word) is not None
+        )
+
+    def are_public(self, text: str) -> bool:
+        return all(self.is_public(word) for word in _WORD.findall(text))
+
+    def masked(self, text: str) -> str:
+        return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
+
+    def _of(self, word: str) -> str:
+        known = self._given.get(word)
+        if known is None:
+            known = word
+            if not self.is_public(word):
+                made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
+                known = f"n_{made.hexdigest()[:_DIGITS]}"
+            self._given[word] = known
+        return known

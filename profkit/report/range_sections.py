@@ -88,7 +88,6 @@ def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) 
         Of("CPU queue", lambda row: row[2].wait, "seconds", 1),
         Of("where", lambda row: location(row[2].key, row[2].file, row[2].line), "path", 4),
         notes=(note, listed.cut),
-        whole=True,
     )
     return [Section("Functions inside NVTX ranges", (table,))]
 

@@ -17,8 +17,13 @@ from profkit.model.notices import grouped
 from profkit.report import units
 from profkit.report.document import Bullets, Document, Facts, Section, laid_out
 from profkit.report.estimates import capture_items
-from profkit.report.functions import Ranked, ranked_run
-from profkit.report.functiontables import function_sections, open_call_sections, throttled_sections
+from profkit.report.functions import (
+    Ranked,
+    function_sections,
+    open_call_sections,
+    ranked_run,
+    throttled_sections,
+)
 from profkit.report.imports import import_sections
 from profkit.report.inventory_sections import pool_sections
 from profkit.report.iterations import model_sections
@@ -73,7 +78,7 @@ def show_document(
         "profkit show",
         Section("", (*answer, Facts(run_facts(run, functions)))),
         Section("Where the time went", (waterfall(judged.account),) if in_parts else (), role="account"),
-        Section("Evidence", (evidence_table(evidence, "this run", limit).only((0, 2, 3)),), role="evidence"),
+        Section("Evidence", (evidence_table(evidence, limit, alone=True),), role="evidence"),
         *line_sections(judged.lines),
         *neighbour_sections(None if run.machine is None else run.machine.neighbours),
         Section("Warnings", (Bullets(tuple(run_warnings(run))),)),

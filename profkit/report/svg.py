@@ -8,6 +8,7 @@ from profkit.report.document import (
     Bullets,
     Document,
     Facts,
+    Measured,
     Table,
     Trend,
     VerdictBlock,
@@ -15,13 +16,11 @@ from profkit.report.document import (
     format_cell,
     format_one,
 )
-from profkit.report.drawing import SLOPES_WIDTH, evidence_bars, slopegraph
-from profkit.report.figures import Slopes
+from profkit.report.drawing import SLOPES_WIDTH, slopegraph
+from profkit.report.drawn_blocks import trend_drawing, waterfall_drawing
 from profkit.report.markup import Drawing, assets, element, escape, number, svg_text
 from profkit.report.text import shorten_middle, wrap_some
-from profkit.report.trends import trend_drawing
 from profkit.report.units import UNKNOWN
-from profkit.report.waterfall import waterfall_drawing
 
 _PADDING = 24.0
 #: Width of the evidence, left of the slopegraph.
@@ -41,7 +40,7 @@ _STYLES = ("colours.css", "waterfall.css", "picture.css", "slopes.css", "trend.c
 def render(document: Document) -> str:
     verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
-    slopes = document.figure(Slopes)
+    slopes = document.figures.slopes
     evidence, right = _first_evidence(document), _moved(document)
     if evidence is None:
         left = _functions(document)
@@ -187,10 +186,10 @@ def _evidence(table: Table) -> Drawing:
     y = 40.0
     for row in table.rows:
         signal, *values, says = table.texts(row)
-        bars = evidence_bars(row.cells[1:-1])
         parts.append(svg_text(shorten_middle(signal, 54), 0, y, "signal"))
         y += 8
-        for side, text, (share, limit) in zip(sides, values, bars, strict=True):
+        for side, text, cell in zip(sides, values, row.cells[1:-1], strict=True):
+            share, limit = (cell.bar, cell.limit) if isinstance(cell, Measured) else (None, None)
             x = 74.0
             parts.append(svg_text(side, 0, y + 11, "muted"))
             if share is not None:

@@ -1,4 +1,4 @@
-"""`Results` of a study → `Document` or JSON: the best setting, all settings, pairs of parameters."""
+"""What was tried → `Document` or JSON: settings, pairs of parameters, and an advice."""
 
 from __future__ import annotations
 
@@ -9,9 +9,20 @@ from dataclasses import dataclass, replace
 
 from profkit.measure.intervals import Estimate
 from profkit.report.doctordoc import launch_block, launch_object
-from profkit.report.document import Bullets, Document, HeatCell, HeatMap, Section, Table, Waterfall, laid_out
+from profkit.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    HeatCell,
+    HeatMap,
+    Section,
+    Table,
+    Waterfall,
+    laid_out,
+)
 from profkit.report.jsonvalues import dumps, json_number, members, plain
 from profkit.report.listed import Listed, Of
+from profkit.report.text import clean
 from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.studies import (
     LACKED,
@@ -20,11 +31,15 @@ from profkit.report.wording.studies import (
     interval_text,
     study_notes,
     study_verdict,
+    tried_notes,
+    tried_verdict,
 )
 from profkit.study.launch import Launch
 from profkit.study.setting_results import Cell, Results, gain
 from profkit.study.space import UNSET, Space
+from profkit.study.verify import Change, Tried
 from profkit.verdict.account import Account
+from profkit.verdict.types import Advice
 
 #: Least ratio to the best that gets the worst colour of the heat map, so that noise looks small.
 LEAST_SCALE = 1.5
@@ -229,3 +244,54 @@ def _heat(study: Results) -> tuple[HeatMap, ...]:
     )
     lines = tuple((row, tuple(shown(row, column) for column in across_values)) for row in down_values)
     return (HeatMap(f"{rows.name} ↓  {columns.name} →", tuple(across_values), lines, note),)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """An advice, what it changed in the command, and the effect."""
+
+    tried: Tried
+    advice: Advice
+    number: int
+    change: Change
+    recorded_s: float
+
+    def document(self, rows: int) -> Document:
+        facts = Facts(
+            (
+                ("as it was", clean(shlex.join(self.change.command))),
+                ("with the advice", clean(self._with_advice())),
+            )
+        )
+        return laid_out(
+            "profkit verify",
+            Section("", (tried_verdict(self.tried, self.advice.predicted_gain_s),)),
+            Section("What was run", (facts,), role="account"),
+            Section("Notes", (Bullets(tuple(tried_notes(self.tried, self.recorded_s))),)),
+        )
+
+    def _with_advice(self) -> str:
+        change = self.change
+        if change.edit:
+            return change.edit
+        settings = "".join(f"{n}={shlex.quote(value)} " for n, value in sorted(change.variables.items()))
+        return settings + shlex.join(change.changed)
+
+    def json(self, rows: int) -> str:
+        return dumps(
+            {
+                "schema": "profkit.verify/1",
+                "outcome": self.tried.outcome,
+                "advice": {"number": self.number, **members(self.advice, "kind cures?")},
+                **members(
+                    self,
+                    "command=change.command argv env=change.variables edit=change.edit? recorded_s "
+                    "predicted_gain_s=advice.predicted_gain_s "
+                    "gain_s=tried.gain_s before_s=tried.before_median_s after_s=tried.after_median_s "
+                    "speedup=tried.ratio.value speedup_low=tried.ratio.low speedup_high=tried.ratio.high "
+                    "before_runs_s=tried.before_s after_runs_s=tried.after_s disturbed=tried.disturbed "
+                    "problem=tried.problem? stopped=tried.stopped",
+                    argv=None if self.change.edit else plain(self.change.changed),
+                ),
+            }
+        )

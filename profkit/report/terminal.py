@@ -18,10 +18,9 @@ from profkit.report.document import (
     VerdictBlock,
     Waterfall,
 )
+from profkit.report.drawn_blocks import sparks, trend_lines, waterfall_lines
 from profkit.report.layout import MOST_LINES, Line, Span, table_lines, text_of
 from profkit.report.text import cell_width, pad, shorten_middle, wrap_some
-from profkit.report.trends import sparks, trend_lines
-from profkit.report.waterfall import waterfall_lines
 
 #: Columns of a heat map that are named although they do not fit.
 _NAMED = 3
@@ -90,14 +89,10 @@ def render(
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
-    from rich.color import ColorSystem
+    from rich.console import COLOR_SYSTEMS
     from rich.style import Style
 
-    system = ColorSystem[
-        {"standard": "STANDARD", "256": "EIGHT_BIT", "truecolor": "TRUECOLOR", "windows": "WINDOWS"}[
-            color_system
-        ]
-    ]
+    system = COLOR_SYSTEMS[color_system]
 
     def styled(text: str, style: str) -> str:
         return Style.parse(style).render(text, color_system=system) if style and text.strip() else text

@@ -12,12 +12,16 @@ from profkit.model import GENERATED, Roots, Run
 from profkit.report.command_mask import CommandMask, kind_of
 from profkit.report.known_words import is_known, is_number, is_said, is_standard_module
 from profkit.report.learned_texts import HOMES, ROOT_NAMES, LearnedTexts, base_name, is_absolute
-from profkit.report.name_parts import masked_parts, may_hold_parts
-from profkit.report.placeholders import PLACEHOLDER
-from profkit.report.private_texts import HOME
-from profkit.report.pseudonyms import Pseudonyms
+from profkit.report.placeholders import HOME, PLACEHOLDER, Pseudonyms
 from profkit.report.recorded_texts import commands_of
-from profkit.report.secrets import SecretRule, holds_secret, masked_by_rules, suspects
+from profkit.report.secrets import (
+    SecretRule,
+    holds_secret,
+    masked_by_rules,
+    masked_parts,
+    may_hold_parts,
+    suspects,
+)
 
 _ROOT_HOME = re.compile(r"(?<![\w.~-])/(?:var/)?root(?=[/\s'\":;,]|$)")
 #: An absolute path in a name: below a usual system directory, or on a Windows drive.

@@ -26,10 +26,10 @@ MOST_TRACKS = 4
 MOST_PROCESSES = 64
 
 
-def timeline(sides: Sequence[tuple[str, Run]]) -> tuple[TimelineSide, ...] | None:
-    """Return each side's run; ``None`` if no run has anything with a time."""
+def timeline(sides: Sequence[tuple[str, Run]]) -> tuple[TimelineSide, ...]:
+    """Return each side's run, if anything in it has a time."""
     laid = (timeline_side(label, run) for label, run in sides)
-    return tuple(side for side in laid if side is not None) or None
+    return tuple(side for side in laid if side is not None)
 
 
 def timeline_side(label: str, run: Run) -> TimelineSide | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 
 UNKNOWN = "–"
 
@@ -131,3 +132,17 @@ def counted(number: int, what: str, several: str = "") -> str:
 def cpus(number: float) -> str:
     """Return a number of CPUs: 1 CPU, 1.5 CPUs."""
     return "1 CPU" if number == 1 else f"{float(f'{number:.3g}'):g} CPUs"
+
+
+def rank(value: float | None) -> str:
+    return UNKNOWN if value is None or not math.isfinite(value) else f"{value:.0f}"
+
+
+#: How numbers are written, by their units and by the kinds of columns.
+WRITTEN: Mapping[str, Callable[[float | None], str]] = {
+    **dict.fromkeys(("s", "seconds", "change"), seconds),
+    **dict.fromkeys(("share", "bar"), share),
+    "factor": factor,
+    "count": count,
+    "rank": rank,
+}

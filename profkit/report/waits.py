@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from profkit.measure.group_waits import GroupName, Lane, WaitGroup, group_waits
 from profkit.model import Process, Run
 from profkit.report import units
-from profkit.report.figures import Waits
 from profkit.report.markup import Drawing, element, escape, number, svg_text
 from profkit.report.text import clean
 
@@ -33,11 +32,15 @@ _NAMES: dict[GroupName, tuple[str, str, str]] = {
 }
 
 
-def waits(sides: Sequence[tuple[str, Run]]) -> Waits | None:
-    """Return one run per side; ``None`` if no side has two processes with counters."""
+#: Groups of processes of each side, by its label.
+_Sides = tuple[tuple[str, tuple[WaitGroup, ...]], ...]
+
+
+def waits(sides: Sequence[tuple[str, Run]]) -> _Sides:
+    """Return one run per side; empty if no side has two processes with counters."""
     found = tuple((label, group_waits(run)) for label, run in sides)
     several = any(sum(len(group.lanes) for group in groups) > 1 for _, groups in found)
-    return Waits(tuple((label, groups) for label, groups in found if groups)) if several else None
+    return tuple((label, groups) for label, groups in found if groups) if several else ()
 
 
 def label_of(process: Process) -> str:
@@ -52,16 +55,16 @@ def states_key(*states: tuple[str, str]) -> str:
     return element("ul", *items, class_="states", aria_hidden="true")
 
 
-def waits_section(figure: Waits) -> str:
+def waits_section(figure: _Sides) -> str:
     sides = []
-    for label, groups in figure.sides:
+    for label, groups in figure:
         heading = element("h3", escape(label)) if label else ""
         sides.append(element("div", heading, _picture(groups)))
     lanes = [
         element("div", element("h3", escape(label)) if label else "", _every(groups))
-        for label, groups in figure.sides
+        for label, groups in figure
     ]
-    count = max(sum(len(group.lanes) for group in groups) for _, groups in figure.sides)
+    count = max(sum(len(group.lanes) for group in groups) for _, groups in figure)
     said = (
         "The first thread of each process, over its life; for several processes, the mean. An arrow points "
         "to what is waited for; a wider arrow is a longer wait."

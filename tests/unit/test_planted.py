@@ -19,7 +19,7 @@ import pytest
 
 from profkit.formats import load_run, write_run
 from profkit.model import Host, Manifest, Notice, Pool, Process, Profile, Roots, Run, Series, Thread
-from profkit.report.pseudonyms import Pseudonyms
+from profkit.report.placeholders import Pseudonyms
 from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build

@@ -15,10 +15,10 @@ from profkit.model.pauses import PauseKind
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, timeline
 from profkit.report.document import Step, Waterfall
+from profkit.report.drawn_blocks import waterfall_rows
 from profkit.report.figures import Track
 from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, slopes
 from profkit.report.waits import MOST_LANES, waits, waits_section
-from profkit.report.waterfall import waterfall_rows
 from profkit.report.wording.evidence import evidence_row
 from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Evidence
@@ -49,7 +49,7 @@ SECOND = 1_000_000_000
     ],
 )
 def test_bars_have_absolute_scales(evidence: Evidence, bars: list[tuple[float | None, float | None]]) -> None:
-    assert drawing.evidence_bars(evidence_row(evidence).cells[1:3]) == bars
+    assert [cell[1:] for cell in evidence_row(evidence).cells[1:3]] == bars
 
 
 def test_a_waterfall_ends_where_the_candidate_does() -> None:

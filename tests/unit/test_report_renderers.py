@@ -20,10 +20,9 @@ from profkit.report import markdown, terminal
 from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table, VerdictBlock
-from profkit.report.figures import Figure
+from profkit.report.figures import Figures
 from profkit.report.notices import notice_text
-from profkit.report.renderers import RENDERERS, Renderer, Terminal, renderer_for, renderer_named
-from profkit.report.reports import RunReport
+from profkit.report.renderers import RENDERERS, Renderer, RunReport, Terminal, renderer_for, renderer_named
 from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts
@@ -285,7 +284,7 @@ def test_figures_are_made_only_for_what_draws(
     made = []
     figures = RunReport.figures
 
-    def watched(report: RunReport) -> tuple[Figure, ...]:
+    def watched(report: RunReport) -> Figures:
         made.append(report)
         return figures(report)
 

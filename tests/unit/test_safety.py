@@ -40,10 +40,10 @@ from profkit.report import secrets as secrets_module
 from profkit.report.command_mask import MOST_WORDS
 from profkit.report.declared import Kind, declared
 from profkit.report.doctordoc import DoctorReport
-from profkit.report.pseudonyms import Pseudonyms
+from profkit.report.placeholders import Pseudonyms
 from profkit.report.ranksdoc import RanksReport
+from profkit.report.runsdoc import ScalingReport
 from profkit.report.safety import Masker
-from profkit.report.scalingdoc import ScalingReport
 from profkit.report.secrets import holds_secret, rules
 from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.verdict import types as verdict_types
@@ -579,7 +579,7 @@ SECRETS = words_of(
 PROGRAM = """
 import signal
 from profkit.measure.range_stats import pattern_of
-from profkit.report.pseudonyms import Pseudonyms
+from profkit.report.placeholders import Pseudonyms
 from profkit.report.safety import Masker
 from profkit.report.secrets import masked_by_rules
 

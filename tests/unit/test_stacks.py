@@ -15,7 +15,7 @@ from profkit.compare.call_table import CallSide
 from profkit.compare.result_types import SideTable
 from profkit.compare.stack_table import OTHERS, StackTable, stacks_of_pairs, stacks_of_paths
 from profkit.model import Paths
-from profkit.report.pagedata import run_page
+from profkit.report.pictures import run_figures
 from tests.programs import Fn, plain
 
 Floats = npt.NDArray[np.float64]
@@ -106,7 +106,7 @@ def test_a_tree_is_bounded_whatever_the_calls_are(monkeypatch: pytest.MonkeyPatc
 def test_a_plain_profile_has_reconstructed_stacks() -> None:
     callers = {"left": {"outer": 1}, "right": {"outer": 1}, "leaf": {"left": 2, "right": 1}}
     called = [Fn(name, sum(of.values()), 0.9, callers=of) for name, of in callers.items()]
-    page = run_page(plain([Fn("outer", run=0.1), *called]), "tottime")
+    page = run_figures(plain([Fn("outer", run=0.1), *called]), "tottime")
     found, names = page.stacks, page.functions["names"]
     assert not found["measured"]
     paths, around = set(), ()

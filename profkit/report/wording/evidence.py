@@ -27,19 +27,13 @@ def value_text(unit: str, value: Value) -> str:
         return "yes" if value else "no"
     if isinstance(value, str):
         return clean(value)
-    if unit == "s":
-        return units.seconds(value)
-    if unit == "share":
-        return units.share(value)
-    if unit == "factor":
-        return units.factor(value)
     if unit == "cores":
         return f"{value:.2f} cores" if value != 1 else "1 core"
     if unit == "bytes":
         return f"{value / 1e6:,.0f} MB"
-    if unit == "count":
-        return units.count(value) if float(value).is_integer() or value >= 100 else f"{value:,.2f}"
-    return f"{value:.2f}"
+    if unit == "count" and not float(value).is_integer() and value < 100:
+        return f"{value:,.2f}"
+    return units.WRITTEN[unit](value) if unit in units.WRITTEN else f"{value:.2f}"
 
 
 #: What is measured, by `Evidence.signal`: templates of `_words`; ``{subject}`` is the function, range or variable.
@@ -268,40 +262,38 @@ def evidence_texts(evidence: Evidence) -> EvidenceTexts:
     return EvidenceTexts(SIGNALS[evidence.signal].format_map(words), *values, says)
 
 
-def evidence_table(evidence: Sequence[Evidence], candidate: str = "candidate", limit: int = 0) -> Table:
-    """Return a table of at most `limit` (0: all) pieces; `candidate` is the title of that side."""
+def evidence_table(evidence: Sequence[Evidence], limit: int = 0, *, alone: bool = False) -> Table:
+    """Return a table of at most `limit` (0: all) pieces; `alone`: they are of one run."""
     listed = Listed(evidence, limit)
-    titles = (
-        Column("what was measured"),
-        Column("baseline"),
-        Column(candidate),
-        Column("what it says", "prose"),
-    )
-    return Table(titles, tuple(map(evidence_row, listed.shown)), listed.cut)
+    sides = ("this run",) if alone else ("baseline", "candidate")
+    titles = (Column("what was measured"), *map(Column, sides), Column("what it says", "prose"))
+    return Table(titles, tuple(evidence_row(one, alone=alone) for one in listed.shown), listed.cut)
 
 
-def evidence_row(evidence: Evidence) -> Row:
-    """Return one row of evidence: texts to read, and values to draw."""
-    texts = evidence_texts(evidence)
-    values = tuple(
-        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-        for value in (evidence.baseline, evidence.candidate)
-    )
-    first, second = _scales(evidence, values)
-    sides = (Measured(values[0], texts.baseline, *first), Measured(values[1], texts.candidate, *second))
-    return Row((texts.signal, *sides, texts.says))
+def evidence_row(evidence: Evidence, *, alone: bool = False) -> Row:
+    """Return one row of evidence: texts to read, and bars to draw."""
+    signal, *values, says = evidence_texts(evidence)
+    bars = _bars(evidence, alone)
+    sides = (Measured(text, *bar) for text, bar in zip(values[-len(bars) :], bars, strict=True))
+    return Row((signal, *sides, says))
 
 
-def _scales(
-    evidence: Evidence, values: Sequence[float | None]
-) -> tuple[tuple[float | None, float | None], ...]:
-    """Return, per side, the value of a full bar and the limit to mark."""
-    whole = evidence.whole or (None, None)
+def _bars(evidence: Evidence, alone: bool) -> Sequence[tuple[float | None, float | None]]:
+    """Return, per side, the length of a bar and the place of its limit, 0 to 1; ``None`` if not known.
+
+    Bars are parts of a whole where both sides know it; else the longer of two bars is the scale.
+    """
+    sides = (evidence.candidate,) if alone else (evidence.baseline, evidence.candidate)
+    values = [float(v) for v in sides if isinstance(v, (int, float)) and not isinstance(v, bool) and v >= 0]
+    if len(values) < len(sides):
+        return [(None, None)] * len(sides)
+    whole = (evidence.whole or (None, None))[-len(sides) :]
     if evidence.unit == "share":
-        return (1.0, None), (1.0, None)
-    if evidence.unit == "cores" and whole[1] is not None:
-        most = max(v for v in (*values, *whole) if v is not None)
-        return tuple((most if most > 0 else None, limit) for limit in whole)
-    if evidence.unit == "s":
-        return tuple((of if of and of > 0 else None, None) for of in whole)
-    return (None, None), (None, None)
+        return [(min(1.0, value), None) for value in values]
+    if evidence.unit == "cores" and whole[-1]:
+        most = max((*values, *(cores for cores in whole if cores is not None)))
+        return [(value / most, cores and cores / most) for value, cores in zip(values, whole, strict=True)]
+    if evidence.unit == "s" and all(seconds is not None and seconds > 0 for seconds in whole):
+        return [(min(1.0, value / (of or 1.0)), None) for value, of in zip(values, whole, strict=True)]
+    most = max(values)
+    return [(value / most if most > 0 and not alone else None, None) for value in values]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 
 from profkit.report.document import Bullets, Section, Table
 from profkit.report.listed import Listed, Of
@@ -36,9 +35,8 @@ def explain_sections(
     held = {finding.rule for finding in findings}
     by_id = {rule.id: rule for rule in rules}
     sections = [Section("How the rules were evaluated", (Bullets((_HOW, _WHICH)),))]
-    of_rules = [check for check in checks if check.part != "reading"]
     inside = [check for check in checks if check.part == "reading"]
-    for name, group in groupby(of_rules, key=lambda check: check.rule):
+    for name, group in _by_rule(checks).items():
         rule = by_id[name]
         title = f"{'✓' if name in held else '–'} {name}: {rule.cause}{', holds' if name in held else ''}"
         sections.append(Section(title, (_table(group, readings, rule.about),)))
@@ -54,10 +52,7 @@ def brief_explanation(
 ) -> list[Section]:
     """Return the rules that hold, and what the others lack, least first."""
     by_id = {rule.id: rule for rule in rules}
-    of_rules: dict[str, list[Checked]] = {}
-    for check in checks:
-        if check.part != "reading":
-            of_rules.setdefault(check.rule, []).append(check)
+    of_rules = _by_rule(checks)
     held = [finding.rule for finding in findings if finding.rule in by_id]
     sections, room = [], _CONDITIONS
     for name in held:
@@ -79,10 +74,17 @@ def brief_explanation(
         Of("lacks", lambda name: _lack(lacking[name][0]), "prose"),
         Of("more", lambda name: f"+{len(lacking[name]) - 1}" * (len(lacking[name]) > 1)),
         notes=(nearest.cut, "--full --explain lists every condition of every rule."),
-        whole=True,
     )
     sections.append(Section("Rules that do not hold, nearest first", (table,)))
     return sections
+
+
+def _by_rule(checks: Sequence[Checked]) -> dict[str, list[Checked]]:
+    found: dict[str, list[Checked]] = {}
+    for check in checks:
+        if check.part != "reading":
+            found.setdefault(check.rule, []).append(check)
+    return found
 
 
 def _lacks(checks: Sequence[Checked]) -> list[Checked]:
@@ -127,7 +129,6 @@ def _chosen(findings: Sequence[Finding]) -> Section:
         Of("left with others", lambda f: _number(f.left), "text", 1),
         Of("confidence", lambda f: _number(f.confidence) if f.calibrated else "not shown", "text", 1),
         notes=(note,),
-        whole=True,
     )
     return Section("How the finding was chosen", (table,))
 
@@ -147,7 +148,6 @@ def _others(checks: Sequence[Checked]) -> Section:
         Of("threshold", lambda one: one.id),
         Of("value", lambda one: value_text(one.unit, one.value), "text", 1),
         Of("from", lambda one: one.provenance, "prose"),
-        whole=True,
     )
     return Section("Thresholds behind the readings", (table,))
 
@@ -164,7 +164,6 @@ def _table(checks: Iterable[Checked], readings: Mapping[str, Reading], about: st
         Of("threshold", lambda check: "" if check.part == "unless" else _threshold(check)),
         Of("margin", lambda check: "" if math.isnan(check.margin) else f"{check.margin:+.3g}", "text", 1),
         notes=(about,),
-        whole=True,
     )
 
 

@@ -9,18 +9,22 @@ from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.report.wording.evidence import value_text
 from profkit.report.wording.functions import display_name
-from profkit.report.wording.undecided_sentences import calls_unknown, ended, stood_still, undecided
-from profkit.report.wording.verdict_numbers import VerdictNumbers, by_instructions
-from profkit.report.wording.work_sentences import (
+from profkit.report.wording.verdict_sentences import (
+    VerdictNumbers,
     above,
     added_calls,
+    by_instructions,
     calls_per_call,
+    calls_unknown,
     code,
+    ended,
     fewer_threads,
     fewer_workers,
     more_threads,
     more_work,
     other_function,
+    stood_still,
+    undecided,
     work,
 )
 from profkit.verdict.thresholds import value
