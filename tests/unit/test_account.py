@@ -269,6 +269,13 @@ class TestMixtures:
         assert_holds(found, known, 1e-4 * found.added_s)
 
 
+def test_a_slower_function_of_plain_profiles_is_code() -> None:
+    """Without counters and sources, as far as the others kept their cost."""
+    found = account_of(plain(training()), plain(training(times={"sharpen": 4.0})))
+    assert found.merged == ("speed", "queue")
+    assert found.seconds("code") == pytest.approx(3.0, rel=EXACT)
+
+
 class TestIntervals:
     @staticmethod
     def repeats(random: np.random.Generator, n: int, scatter: float = 0.02, **more: object) -> RunSet:

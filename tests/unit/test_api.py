@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -71,6 +72,15 @@ def test_what_runs_later_is_not_captured_by_its_call() -> None:
     for function in (later, items):
         with pytest.raises(TypeError, match="use a with block inside it"):
             profkit.capture("x.prof")(function)
+
+
+def test_an_exit_stack_may_stand_between(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(profkit.capture(tmp_path / "x.prof"))
+        sorted([2, 1])
+    names = profkit.read(tmp_path / "x.prof").functions()["name"]
+    assert "test_an_exit_stack_may_stand_between" in names
+    assert "ExitStack.enter_context" not in names
 
 
 def test_a_run_is_what_its_file_holds(ranks: profkit.Run) -> None:

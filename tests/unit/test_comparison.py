@@ -220,6 +220,8 @@ def test_a_sampled_side_is_compared_by_share() -> None:
         assert (found.baseline.total_s, found.candidate.total_s) == ((2.0, 4.0) if turned else (4.0, 2.0))
         assert not any(side.ncalls.any() for side in sides)
         assert np.isnan(table.per_call_ratio).all()
+    # Where neither side knows who calls whom, there are no calls to show.
+    assert diff(foreign(profile(rows)), RunSet("s", (noted,)), calls=True).calls is None
 
 
 def test_foreign_file_is_compared_with_the_first_process_only() -> None:
