@@ -246,18 +246,11 @@ def test_comprehension_folds_by_qualified_name_and_by_line_without_edges() -> No
     assert folded.tottime.tolist() == [5.0, 1.0, 3.0, 1.0, 1.0]
 
 
-def test_folding_is_asked_for_across_versions_only() -> None:
-    def under(version: str, *functions: Row) -> Profile:
-        return profile([Row(f"/usr/lib/python3.{version}/os.py", 1, "walk"), Row("m.py", 1, "f"), *functions])
+def test_folding_is_asked_for_across_versions_and_where_a_plain_profile_mixes_comprehensions_up() -> None:
+    def under(version: str, *functions: Row) -> list[Row]:
+        return [Row(f"/usr/lib/python3.{version}/os.py", 1, "walk"), Row("m.py", 1, "f"), *functions]
 
-    comprehension = Row("m.py", 2, "<listcomp>")
-    old, new = under("11", comprehension), under("13")
-    assert needs_folding(old, new)
-    assert needs_folding(new, old)
-    assert not needs_folding(old, under("10"))
-
-
-def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() -> None:
+    old = under("11", Row("m.py", 2, "<listcomp>"))
     inner = "load.<locals>.<listcomp>"
     told = [
         Row("m.py", 2, "load", 60, 0.1, qualname="load"),
@@ -266,13 +259,15 @@ def test_folding_is_asked_for_where_a_plain_profile_mixes_comprehensions_up() ->
     ]
     mixed = [Row("m.py", 2, "load", 60, 0.1), Row("m.py", 3, "<listcomp>", 12_000, 0.8)]
     for a, b, needed in (
+        (old, under("13"), True),
+        (old, under("10"), False),
         (told, mixed, True),
-        (mixed, told, True),
         (told, told, False),
         (mixed, mixed, False),
         (told[:2], [mixed[0], replace(mixed[1], ncalls=60)], False),
     ):
         assert needs_folding(profile(a), profile(b)) is needed
+        assert needs_folding(profile(b), profile(a)) is needed
     assert fold_comprehensions(profile(told))[0].ncalls.tolist() == [60]
 
 

@@ -183,8 +183,7 @@ def test_reports_are_those_of_the_command_line(
 ) -> None:
     for options, asked in (
         ([], {}),
-        (["--full-paths"], {"full_paths": True}),
-        (["--explain", "--limit", "3"], {"explain": True, "limit": 3}),
+        (["--full-paths", "--explain", "--limit", "3"], {"full_paths": True, "explain": True, "limit": 3}),
     ):
         target, saved = tmp_path / f"cli{renderer.suffixes[0]}", tmp_path / f"api{renderer.suffixes[-1]}"
         assert exit_code("diff", CLEAN, SLOW, "-o", target, *options) == 0
@@ -243,50 +242,6 @@ def test_what_a_notebook_shows_runs_no_script(contended: profkit.Diff, ranks: pr
     assert f"{len(ranks.functions()):,} rows" in table
 
 
-def test_columns() -> None:
-    table = Columns(
-        {
-            "name": texts(["a", None]),
-            "time": numbers([1.5, None]),
-            "count": wholes([3, None]),
-            "calls": wholes(np.array([3, 4])),
-            "new": flags([True, None]),
-            "hot": flags(np.array([True, False])),
-        }
-    )
-    assert (len(table), "time" in table, "nothing" in table) == (2, True, False)
-    assert table["name"] == ["a", None]
-    for name, known in (("time", 1.5), ("count", 3.0)):
-        assert np.array_equal(table[name], [known, np.nan], equal_nan=True)
-    assert (table["calls"].dtype, table["hot"].dtype) == (np.int64, np.bool_)
-    assert table["new"].tolist() == [True, None]
-    assert [tuple(row) for row in table] == [("a", 1.5, 3, 3, True, True), (None, None, None, 4, None, False)]
-    assert next(iter(table)).calls == 3
-    assert dict(table).keys() == table.to_dict().keys()  # type: ignore[call-overload]
-    assert repr(table) == "<profkit.Columns, 2 rows: name, time, count, calls, new, hot>"
-    with pytest.raises(KeyError, match="no column 'x', there are: name, time"):
-        table["x"]
-    with pytest.raises(ValueError, match="different lengths"):
-        Columns({"a": wholes([1]), "b": wholes([])})
-    assert list(Columns({})) == []
-
-
-def test_foreign_profiles_know_less(tmp_path: Path) -> None:
-    plain = tmp_path / "plain.prof"
-    assert exit_code("extract", CLEAN, "-o", plain) == 0
-    run = profkit.read(plain)
-    assert (run.command, run.wall_s, run.verdict, run.summary) == ((), None, None, "")
-    assert repr(run) == "<profkit.Run plain.prof: 1 process>"
-    functions = run.functions()
-    assert np.isnan(functions["wait"]).all()
-    assert next(iter(functions)).wait is None
-    assert len(run.ranges()) == 0
-    (process,) = run.processes()
-    assert (process.pid, process.host) == (None, None)
-
-
-# Tables given to data frame libraries: values, nulls, strings that are no text, and memory that is let go
-
 MIXED = Columns(
     {
         "name": texts(["a", None, "", "函数", "caf\udce9"]),
@@ -308,6 +263,42 @@ VALUES = {
 }
 
 
+def test_columns() -> None:
+    assert (len(MIXED), "time" in MIXED, "nothing" in MIXED) == (5, True, False)
+    assert MIXED["name"][:2] == ["a", None]
+    for name, known in (("time", [1.5, np.nan, 0.0]), ("count", [3.0, np.nan, -(2.0**63)])):
+        assert np.array_equal(MIXED[name][:3], known, equal_nan=True)
+    assert (MIXED["calls"].dtype, MIXED["hot"].dtype) == (np.int64, np.bool_)
+    assert MIXED["new"].tolist() == VALUES["new"]
+    first, second, *_ = MIXED
+    assert (tuple(first), tuple(second)) == (("a", 1.5, 3, 0, True, True), (None, None, None, 1, None, False))
+    assert second.calls == 1
+    assert dict(MIXED).keys() == VALUES.keys()  # type: ignore[call-overload]
+    assert repr(MIXED) == "<profkit.Columns, 5 rows: name, time, count, calls, new, hot>"
+    with pytest.raises(KeyError, match="no column 'x', there are: name, time"):
+        MIXED["x"]
+    with pytest.raises(ValueError, match="different lengths"):
+        Columns({"a": wholes([1]), "b": wholes([])})
+    assert list(Columns({})) == []
+
+
+def test_foreign_profiles_know_less(tmp_path: Path) -> None:
+    plain = tmp_path / "plain.prof"
+    assert exit_code("extract", CLEAN, "-o", plain) == 0
+    run = profkit.read(plain)
+    assert (run.command, run.wall_s, run.verdict, run.summary) == ((), None, None, "")
+    assert repr(run) == "<profkit.Run plain.prof: 1 process>"
+    functions = run.functions()
+    assert np.isnan(functions["wait"]).all()
+    assert next(iter(functions)).wait is None
+    assert len(run.ranges()) == 0
+    (process,) = run.processes()
+    assert (process.pid, process.host) == (None, None)
+
+
+# Tables given to data frame libraries: values, nulls, strings that are no text, and memory that is let go
+
+
 def test_pyarrow_finds_it_valid() -> None:
     table = pyarrow.table(MIXED)
     table.validate(full=True)
@@ -327,16 +318,6 @@ def test_pandas_takes_it() -> None:
     for name in ("name", "time"):
         assert frame[name].isna().tolist() == [value is None for value in VALUES[name]]
     assert pandas.DataFrame(MIXED.to_dict())["calls"].dtype == np.int64
-
-
-def test_real_tables() -> None:
-    found, run = profkit.diff(CLEAN, SLOW), profkit.read(SLOW)
-    for table in (found.functions(), found.ranges(), run.functions(), run.threads()):
-        read = pyarrow.table(table)
-        read.validate(full=True)
-        assert read.num_rows == len(table)
-        assert read.to_pydict() == table.to_dict()
-        assert polars.DataFrame(table).shape == (len(table), len(table.keys()))
 
 
 values = st.one_of(

@@ -29,11 +29,10 @@ from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import Launch, Launcher, Record
 from profkit.capture.selection import Selection
 from profkit.capture.spool import remove_spool, reserve_facts, write_facts
-from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError, UsageError
 from profkit.formats import load_run
 from profkit.model import Host, Notice, Process, Profile, Thread, ThreadSamples
-from tests.records import launch, record, record_bytes, samples_bytes, table
+from tests.records import launch, record, record_bytes, samples_bytes
 
 
 def variables(text: str) -> dict[str, str]:
@@ -168,27 +167,6 @@ def test_installed_packages(tmp_path: Path) -> None:
     assert found == {"my-package": "2.0", "numpy": "1.26.4", "old": "3.1"}
 
 
-def test_thread_tables_sum_open_and_returned_calls() -> None:
-    found = table(
-        functions=[(1, 10, 2, 4.0, 3.0), (2, 5, 0, 1.0, 1.0)],
-        edges=[(1, 2, 5, 0, 1.0, 1.0)],
-        open=[(0, 7.0, 0.5), (1, 2.0, 0.25)],
-    )
-    thread = ThreadTables().thread(record(threads=[found]), found)
-    profile, calls = thread.profile, thread.open_calls
-    assert thread.range_calls is None
-    rows = {profile.strings[profile.name[i]]: i for i in range(len(profile))}
-    outer, inner, builtin = rows["outer"], rows["inner"], rows["<built-in method x>"]
-    assert profile.ncalls[[outer, inner, builtin]].tolist() == [1, 11, 5]
-    assert profile.primitive_calls[[outer, inner, builtin]].tolist() == [1, 9, 5]
-    assert profile.tottime[[outer, inner, builtin]].tolist() == [0.5, 3.25, 1.0]
-    assert profile.cumtime[[outer, inner, builtin]].tolist() == [7.0, 6.0, 1.0]
-    assert [(c.function, c.cumtime) for c in calls] == [(outer, 7.0), (inner, 2.0)]
-    edges = list(zip(profile.edges.caller, profile.edges.callee, profile.edges.ncalls, strict=True))
-    assert edges == [(inner, builtin, 5), (outer, inner, 1)]
-    assert profile.strings[profile.module[outer]] == "a"
-
-
 def spool(path: Path, **facts: Any) -> None:
     """Write what the launcher knows, with these facts (``None``: it does not know that)."""
     known = {"command": ["x"], "cwd": "/", "started": "", "wall_s": 1.0, **facts}
@@ -207,15 +185,6 @@ def test_spool_that_is_none(tmp_path: Path) -> None:
 def test_an_earlier_launcher_wrote_no_cpu_numbers(tmp_path: Path) -> None:
     spool(tmp_path, host={"name": "n", "cpus": 2})
     assert pack_spool(tmp_path).manifest.host == Host("n", cpus=2)
-
-
-def test_ranks_come_first_in_their_order(tmp_path: Path) -> None:
-    spool(tmp_path)
-    for pid, place in ((10, {}), (11, {"rank": 1}), (12, {"rank": 0})):
-        given = {"world_size": 2, **place} if place else {}
-        (tmp_path / f"h-{pid}-1.record").write_bytes(record_bytes(pid=pid, ppid=10 if place else 1, **given))
-    found = [(process.pid, process.role, process.rank) for process in pack_spool(tmp_path).processes]
-    assert found == [(12, "rank", 0), (11, "rank", 1), (10, "main", None)]
 
 
 def test_notices_of_the_launcher_and_the_sampler_are_read(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from profkit.formats import write_run
 from profkit.model import Effect, Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.model.definitions import Definition, name_digest
 from profkit.model.ranges import PUSHED
-from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.summaries import summary_of
 from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE
@@ -112,25 +111,32 @@ def test_three_over_the_samples_of_the_sampled_time(processes: list[Process], se
 class TestOneSided:
     """A function that a sampled side lacks."""
 
+    EXACT = program(training())
+    SAMPLED = estimated(EXACT, 0.01)
     #: 3160 samples of 1 ms: what takes at most 3 ms may have been missed.
     BOUND_S = 3 * 0.001
 
     def rare(self, seconds: float) -> Run:
         return program([*training(), Fn("rare", 1, seconds, callers={"main": 1})])
 
-    @pytest.mark.parametrize(("part", "match"), [(0.99, "unseen"), (1.01, "gone")])
-    def test_it_is_gone_only_if_samples_would_have_seen_it(self, part: float, match: str) -> None:
-        found = compare(self.rare(part * self.BOUND_S), estimated(program(training()), 0.01))
+    #: One exact run of several is enough to see it.
+    @pytest.mark.parametrize(
+        ("part", "candidate", "match"),
+        [
+            (0.99, (SAMPLED,), "unseen"),
+            (1.01, (SAMPLED,), "gone"),
+            (0.33, (EXACT,), "gone"),
+            (0.33, (SAMPLED, EXACT), "gone"),
+        ],
+        ids=["too short", "long enough", "an exact side", "an exact run"],
+    )
+    def test_it_is_gone_only_if_it_would_have_been_seen(
+        self, part: float, candidate: tuple[Run, ...], match: str
+    ) -> None:
+        found = compare(self.rare(part * self.BOUND_S), one_side(*candidate))
         assert matches(found)["rare"] == match
         assert found.signals.residue.baseline_only == (match == "gone")
         assert (found.signals.residue.baseline_only_share > 0) == (match == "gone")
-
-    def test_an_exact_side_would_have_seen_it(self) -> None:
-        found = compare(self.rare(0.001), program(training()))
-        assert matches(found)["rare"] == "gone"
-        # One exact run of several is enough.
-        both = one_side(estimated(program(training()), 0.01), program(training()))
-        assert matches(compare(self.rare(0.001), both))["rare"] == "gone"
 
     def test_its_calls_are_not_known_and_its_time_is_no_code_and_no_work(self) -> None:
         found = compare(self.rare(0.0029), estimated(program(training()), 0.0))
@@ -242,16 +248,6 @@ class TestCallsUnknown:
     def test_nothing_is_said_of_the_cause(self, truth: Mapping[str, object], exact: bool) -> None:
         baseline = loop() if exact else estimated(loop(), None)
         self.assert_undecided(judged(baseline, estimated(loop(**truth), None)))
-
-    def test_the_account_says_that_calls_are_not_known(self) -> None:
-        found = compare(loop(), estimated(loop(steps=150), None)).account
-        assert_adds_up(found)
-        assert (found.calls_unknown, found.seconds("work")) == (pytest.approx(1.0), 0.0)
-        assert found.seconds("speed") == pytest.approx(found.added_s, rel=SLIGHT)
-        drawn = waterfall(found)
-        assert "cost per call, or calls" in [step.title for step in drawn.steps]
-        assert "100 % of the CPU time" in drawn.note
-        assert not waterfall(compare(loop(), loop(steps=150)).account).note.startswith("Of functions")
 
     @pytest.mark.parametrize(("width", "same"), [(0.05, True), (0.15, None)])
     def test_a_higher_cost_needs_calls_that_are_the_same(self, width: float, same: bool | None) -> None:
@@ -435,6 +431,10 @@ class TestCapture:
         assert found.seconds(CAPTURE) == pytest.approx(1.0)
         assert found.seconds("speed") == pytest.approx(0.1 * LOOP_S)
         assert found.program_s == pytest.approx(0.1 * LOOP_S)
+        # What one of two traced sides does not know is not known of the difference.
+        half = compare(loop(), with_capture(loop(), 1.0)).account
+        assert [bucket.name for bucket in half.buckets] == [*BUCKETS]
+        assert_adds_up(half)
 
     def test_of_what_it_added_to_workers_what_was_waited_for(self) -> None:
         """Two workers compute for 2 s each while the main thread waits for 2 s: half of that is on the path."""
@@ -451,13 +451,6 @@ class TestCapture:
         assert found.seconds(CAPTURE) == pytest.approx(0.4)
         assert found.seconds("speed") == pytest.approx(0.0, abs=1e-9)
         assert found.bucket(CAPTURE).high > found.seconds(CAPTURE) > found.bucket(CAPTURE).low
-
-    def test_it_is_not_there_where_nobody_knows_it(self) -> None:
-        assert [b.name for b in compare(loop(), loop(slower=1.1)).account.buckets] == [*BUCKETS]
-        # What one of two traced sides does not know is not known of the difference.
-        half = compare(loop(), with_capture(loop(), 1.0)).account
-        assert [b.name for b in half.buckets] == [*BUCKETS]
-        assert_adds_up(half)
 
     @pytest.mark.parametrize(("added", "named"), [(0.85, True), (0.75, False)])
     def test_where_it_is_most_of_the_difference_nothing_is_said_of_the_program(
@@ -578,5 +571,7 @@ def test_every_format_can_say_it(name: str, tmp_path: Path) -> None:
         said = " ".join(found.report(form, explain=True).split())
         assert value["verdict"]["cause"] in said
         assert ("capture --exact" in said) == unknown
+        assert ("cost per call, or calls" in said) == unknown
+        assert ("of the CPU time are not known well enough" in said) == unknown
         assert ("capture overhead" in " ".join(found.report(form).split())) == (name == "capture overhead")
     found.report("svg")

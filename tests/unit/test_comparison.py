@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from profkit.compare.pair import select_pair
-from profkit.errors import UsageError
-from profkit.measure.selected_processes import FIRST, select
-from profkit.model import Notice, Process, Profile, Roots, Run, RunSet, Thread
+from profkit.measure.selected_processes import FIRST
+from profkit.model import Notice, Profile, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, foreign, profile
 from tests.programs import Fn, one_side, program, training
@@ -44,38 +43,29 @@ def test_every_function_of_either_side_is_one_row_in_order_of_change() -> None:
     assert residue.candidate_only_share == pytest.approx(0.25 / 7.25)
 
 
-@pytest.mark.parametrize(("text", "match"), [("a file", "uncalled"), ("another file", "new")])
-def test_nothing_is_new_in_a_file_that_is_the_same(text: str, match: str) -> None:
-    """The last function of a file: no definition after it shows that it stood there before."""
-
-    def side(module: str, *rows: Row) -> RunSet:
-        shared = [Row("m.py", 1, "<module>", 1, 0.1, source=module), Row("m.py", 3, "f", 1, 1.0, source="f")]
-        return foreign(profile([*shared, *rows]))
-
-    table = diff(side("a file"), side(text, Row("m.py", 9, "last", 1, 2.0, source="last"))).table
-    assert dict(zip(table.name, table.match, strict=True))["last"] == match
+BODY, OTHER_BODY = (Row("m.py", 1, "<module>", 1, 0.1, source=text) for text in ("a file", "another file"))
+CALLED = Row("m.py", 8, "f", 1, 1.0, source="f")
 
 
-@pytest.mark.parametrize(("line", "match"), [(8, "uncalled"), (12, "new")])
-def test_the_first_function_of_a_file_stood_there_if_the_next_one_did_not_move(line: int, match: str) -> None:
-    """Samples may lack the module itself, as its frame takes no time."""
-
-    def side(at: int, *rows: Row) -> RunSet:
-        return foreign(
-            profile([*rows, Row("m.py", at, "f", 1, 1.0, source="f"), Row("n.py", 1, "g", 1, 1.0)])
-        )
-
-    table = diff(side(8), side(line, Row("m.py", 3, "first", 1, 2.0, source="first"))).table
-    assert dict(zip(table.name, table.match, strict=True))["first"] == match
-
-
-def test_doubled_total_shows_in_seconds_though_not_in_shares() -> None:
-    found = diff(foreign(profile(FILLER)), foreign(scaled(2.0)))
-    assert found.table.candidate.share == pytest.approx(found.table.baseline.share)
-    assert found.table.candidate.tottime == pytest.approx(2 * found.table.baseline.tottime)
-    assert found.candidate.total_s == pytest.approx(2 * found.baseline.total_s)
-    assert (found.ranking.rbo, found.ranking.total_variation) == pytest.approx((0.0, 0.0), abs=1e-9)
-    assert not found.ranking.reordered
+@pytest.mark.parametrize(
+    ("before", "after", "line", "match"),
+    [
+        # No definition after the last function of a file shows that it stood there before: the module does.
+        ([BODY, CALLED], [BODY, CALLED], 9, "uncalled"),
+        ([BODY, CALLED], [OTHER_BODY, CALLED], 9, "new"),
+        # Samples may lack the module, as its frame takes no time: the next function did not move, or it did.
+        ([CALLED], [CALLED], 3, "uncalled"),
+        ([CALLED], [replace(CALLED, line=12)], 3, "new"),
+    ],
+    ids=["last", "last, new", "first", "first, new"],
+)
+def test_a_function_that_stood_there_uncalled_is_not_new(
+    before: list[Row], after: list[Row], line: int, match: str
+) -> None:
+    elsewhere = Row("n.py", 1, "g", 1, 1.0)
+    added = Row("m.py", line, "added", 1, 2.0, source="added")
+    table = diff(foreign(profile([*before, elsewhere])), foreign(profile([*after, elsewhere, added]))).table
+    assert dict(zip(table.name, table.match, strict=True))["added"] == match
 
 
 def test_climb_is_anomalous() -> None:
@@ -143,15 +133,6 @@ def test_what_stood_still_is_in_no_share_and_in_no_rank() -> None:
     assert found.account.bucket("blocked").parts[0].name == "read"
 
 
-def test_keys_name_no_home_directory() -> None:
-    a = profile([Row("/home/jo/proj/a.py", 1, "f", 1, 1.0), Row("/home/jo/proj/b.py", 1, "g", 1, 1.0)])
-    b = profile([Row("/srv/w/a.py", 1, "f", 1, 1.0), Row("/srv/w/c/d.py", 1, "h", 1, 1.0)])
-    keys = {k.qualname: k for k in diff(foreign(a), foreign(b)).table.keys}
-    assert keys["f"] == ("project", "a.py", "f")
-    assert keys["g"] == ("project", "b.py", "g")
-    assert not any("jo" in k.path for k in keys.values())
-
-
 def test_comprehensions_fold_across_versions_and_say_so() -> None:
     def side(version: int, *rows: Row) -> Profile:
         shared = [Row(f"/usr/lib/python3.{version}/os.py", 5, "walk"), Row("m.py", 1, "f", 1, 1.0)]
@@ -211,15 +192,6 @@ def test_launcher_and_directories_are_no_part_of_a_command() -> None:
     assert diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability.score == 1
 
 
-def test_sampled_against_traced_is_warned_of() -> None:
-    side = foreign(profile(FILLER))
-    noted = replace(foreign(profile(FILLER[:-1])).runs[0], warnings=(Notice("sampled-profile"),))
-    found = diff(side, RunSet("s", (noted,)))
-    assert Notice("one-side-sampled", "candidate") in found.comparability.warnings
-    assert found.comparability.score < 0.5
-    assert found.warnings == (Notice("sampled-profile").at(file=noted.path),)
-
-
 def test_a_sampled_side_is_compared_by_share() -> None:
     """Of one program, sampled for half of its time without its built-in functions; one function grew."""
     rows = [Row("a.py", 5, "f", 10, 2.0), Row("a.py", 9, "g", 3, 1.0)]
@@ -233,6 +205,10 @@ def test_a_sampled_side_is_compared_by_share() -> None:
         table = found.table
         assert table.by_share
         assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "sampled")
+        warned = Notice("one-side-sampled", "baseline" if turned else "candidate")
+        assert warned in found.comparability.warnings
+        assert found.comparability.score < 0.5
+        assert found.warnings == (Notice("sampled-profile").at(file=noted.path),)
         assert set(table.name) == {"f", "g"}, "the built-in function is in its caller"
         at = {name: i for i, name in enumerate(table.name)}
         sides = table.baseline, table.candidate
@@ -244,27 +220,8 @@ def test_a_sampled_side_is_compared_by_share() -> None:
         assert (found.baseline.total_s, found.candidate.total_s) == ((2.0, 4.0) if turned else (4.0, 2.0))
         assert not any(side.ncalls.any() for side in sides)
         assert np.isnan(table.per_call_ratio).all()
-
-
-def job() -> Run:
-    profiles = (profile([Row("/p/a.py", 1, "f", 1 + rank, own)]) for rank, own in enumerate((1.0, 5.0)))
-    ranks = (
-        Process(7 + rank, None, "rank", rank, threads=(Thread(own),), roots=Roots(project=("/p",)))
-        for rank, own in enumerate(profiles)
-    )
-    return Run("job.prof", tuple(ranks))
-
-
-def test_selection_sums_all_or_takes_one() -> None:
-    assert select(job()).profile.tottime.tolist() == [6.0]
-    assert select(job(), "rank:1").profile.ncalls.tolist() == [2]
-    assert select(job(), "pid:7").profile.ncalls.tolist() == [1]
-    assert select(job(), "main").profile.ncalls.tolist() == [1]
-    assert select(job()).roots.project == ("/p",)
-    with pytest.raises(UsageError, match=r"rank:9.*job\.prof.*rank:0, rank:1"):
-        select(job(), "rank:9")
-    with pytest.raises(UsageError, match="not understood"):
-        select(job(), "worker")
+    # Where neither side knows who calls whom, there are no calls to show.
+    assert diff(foreign(profile(rows)), RunSet("s", (noted,)), calls=True).calls is None
 
 
 def test_foreign_file_is_compared_with_the_first_process_only() -> None:

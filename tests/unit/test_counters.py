@@ -79,15 +79,6 @@ def test_an_exec_divides_what_the_kernel_counts_through() -> None:
     assert second.samples.time_ns.tolist() == [5 * SECOND, 8 * SECOND]
 
 
-def test_a_program_that_takes_over_from_a_profiled_one() -> None:
-    watched = seen(10, thread(10, 5.0, times=(1.0, 8.0)), command=["sleep"], cpu_s=5.0)
-    first, after = attached(watched, of=[(record(10, "replaced", 0.0, 4.0), profiled(10, 3.0))])
-    assert (first.profiled, first.cpu_s) == (True, 3.0)
-    assert (after.profiled, after.cpu_s, after.command, after.pid) == (False, 2.0, ("sleep",), 10)
-    assert after.wall_s == 5.0
-    assert after.threads[0].run_s == 2.0
-
-
 def test_without_a_record_the_target_itself_is_the_main_process() -> None:
     root, child = seen(10, thread(10, 1.0)), seen(20, thread(21, 0.5), thread(20, 0.25))
     facts = {"wall_s": 9.5, "exit_status": 137, "killed": True}

@@ -21,6 +21,7 @@ from profkit.model.pauses import WAITS, Pause
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, profile
 from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+from tests.shared import words_of
 
 #: Rows of the readings below.
 MAIN, JOB, LOCK, DOT, REDUCE, POLL = range(6)
@@ -42,10 +43,7 @@ def reading(
     *,
     startup: float = 0.0,
     helpers: np.ndarray | None = None,
-    helpers_blocked: np.ndarray | None = None,
     helpers_run: float | None = None,
-    helpers_queue: float = 0.0,
-    delivery: float = 0.0,
 ) -> PathReading:
     """A traced thread that ran, queued and stood still as its functions say."""
     none = np.zeros(ROWS)
@@ -60,11 +58,11 @@ def reading(
         own_wait=wait,
         own_blocked=off,
         helpers=helpers,
-        helpers_blocked=none if helpers_blocked is None else helpers_blocked,
+        helpers_blocked=none,
         helpers_wait=none,
         helpers_run_s=float(helpers.sum()) if helpers_run is None else helpers_run,
-        helpers_queue_s=helpers_queue,
-        delivery_s=delivery,
+        helpers_queue_s=0.0,
+        delivery_s=0.0,
     )
 
 
@@ -92,6 +90,11 @@ SECONDS = st.floats(0.0, 100.0)
 BY_ROW = st.lists(SECONDS, min_size=ROWS, max_size=ROWS).map(np.array)
 PARTS = st.lists(st.floats(0.0, 0.5), min_size=ROWS, max_size=ROWS).map(np.array)
 BY_KIND = st.lists(BY_ROW, min_size=len(WAITS), max_size=len(WAITS)).map(np.array)
+#: Fields of a reading that its functions do not decide: seconds of all, and seconds of each function.
+TOTALS = words_of(
+    "run_s queue_s helpers_run_s helpers_queue_s native_run_s native_queue_s helpers_starts_s delivery_s"
+)
+COLUMNS = words_of("helpers helpers_blocked helpers_wait own_imports helpers_imports")
 
 
 @given(
@@ -99,19 +102,8 @@ BY_KIND = st.lists(BY_ROW, min_size=len(WAITS), max_size=len(WAITS)).map(np.arra
     *(PARTS, PARTS),
     st.fixed_dictionaries(
         {
-            "run_s": SECONDS,
-            "queue_s": SECONDS,
-            "helpers": BY_ROW,
-            "helpers_blocked": BY_ROW,
-            "helpers_wait": BY_ROW,
-            "helpers_run_s": SECONDS,
-            "helpers_queue_s": SECONDS,
-            "native_run_s": SECONDS,
-            "native_queue_s": SECONDS,
-            "helpers_starts_s": SECONDS,
-            "delivery_s": SECONDS,
-            "own_imports": BY_ROW,
-            "helpers_imports": BY_ROW,
+            **dict.fromkeys(TOTALS, SECONDS),
+            **dict.fromkeys(COLUMNS, BY_ROW),
             "helpers_number": st.integers(0, 9),
         }
     ),
@@ -220,9 +212,8 @@ def test_who_polls_waits_for_who_works() -> None:
 
 
 def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:
-    of = reading(
-        row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=1.0), helpers_blocked=row(JOB=3.0, DOT=3.0)
-    )
+    of = reading(row(MAIN=1.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=1.0))
+    of = replace(of, helpers_blocked=row(JOB=3.0, DOT=3.0))
     assert seconds(composed(of).blocked)[DOT] == pytest.approx(12 / 7)
     of = replace(of, own_waits=kinds(), helpers_waits=kinds(pipe=row(JOB=3.0), disk=row(DOT=3.0)))
     found = composed(of)
@@ -230,12 +221,16 @@ def test_a_worker_that_waits_for_work_keeps_nobody_waiting() -> None:
     assert seconds(found.off_by[WAITS.index("disk")]) == {DOT: 3.0}
 
 
-def test_collections_and_imports_of_workers_are_parts_of_their_own() -> None:
-    of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
-    parts = {"collected": row(MAIN=0.5, JOB=9.0), "helpers_imports": row(JOB=2.0)}
-    found = composed(replace(of, own_waits=kinds(), helpers_waits=kinds(), **parts))
+def test_collections_and_imports_are_parts_of_their_own() -> None:
+    of = reading(row(MAIN=2.5, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
+    imports = {"helpers_imports": row(JOB=2.0), "own_imports": row(MAIN=0.5, DOT=1.0)}
+    pauses = {"own_waits": kinds(), "helpers_waits": kinds(), "collected": row(MAIN=0.5, JOB=9.0)}
+    found = composed(replace(of, **imports, **pauses))
     assert seconds(found.run) == {MAIN: 1.5, JOB: 1.0, DOT: 1.0}
-    assert (seconds(found.collected), seconds(found.imports)) == ({MAIN: 0.5}, {JOB: 2.0})
+    assert (seconds(found.collected), seconds(found.imports)) == ({MAIN: 0.5}, {MAIN: 0.5, JOB: 2.0})
+    # What the main thread imports is its start.
+    assert found.own_imports_s == pytest.approx(0.5)
+    assert found.wall_s == pytest.approx(composed(of).wall_s)
 
 
 def test_a_mean_of_runs_with_and_without_counters_keeps_what_imports_took() -> None:
@@ -355,31 +350,11 @@ class TestReading:
 
 
 @pytest.mark.parametrize(
-    ("name", "waits", "reads"),
-    [
-        ("<method 'Recv' of 'mpi4py.MPI.Comm' objects>", True, False),
-        ("<built-in method torch._C._distributed_c10d.barrier>", True, False),
-        ("<method 'allreduce' of 'torch._C._distributed_c10d.ProcessGroup' objects>", True, False),
-        ("<method 'reduce' of 'numpy.ufunc' objects>", False, False),
-        ("Comm.Allreduce", False, False),
-        ("<method 'readinto' of '_io.FileIO' objects>", False, True),
-        ("<built-in method posix.read>", False, True),
-        ("<method 'recv_into' of '_socket.socket' objects>", False, True),
-        ("<method 'acquire' of '_thread.lock' objects>", False, False),
-        ("<built-in method posix.readlink>", False, False),
-        ("Reader.read", False, False),
-    ],
-)
-def test_what_waits_for_ranks_and_what_reads(name: str, waits: bool, reads: bool) -> None:
-    assert (waits_for_ranks(name), reads_files(name)) == (waits, reads)
-
-
-@pytest.mark.parametrize(
     ("life", "run", "queue"), [(1.0, 1.04, 0.0), (1.1, 0.6, 0.2), (1.0, 0.7, 0.4), (1.0, 0.3, 0.2)]
 )
 def test_without_functions_no_part_is_below_zero(life: float, run: float, queue: float) -> None:
     none = np.zeros(0)
-    of = reading(np.zeros(ROWS), helpers_run=0.5, helpers_queue=0.1)
+    of = replace(reading(np.zeros(ROWS), helpers_run=0.5), helpers_queue_s=0.1)
     of = replace(of, own=none, own_wait=None, own_blocked=None, helpers=none)
     of = replace(of, wall_s=1.0, life_s=life, run_s=run, queue_s=queue)
     nothing = np.zeros(0, np.bool_)
@@ -450,37 +425,35 @@ def test_what_wraps_reading_computes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "root", "waits"),
+    ("name", "root", "kinds"),
     [
-        ("<method 'acquire' of '_thread.lock' objects>", STDLIB, True),
-        (POLLS, STDLIB, True),
-        ("<built-in method time.sleep>", STDLIB, True),
-        ("<built-in method time.sleep>", BUILTIN, True),
-        ("<built-in method posix.read>", STDLIB, True),
-        ("<built-in method posix.readlink>", STDLIB, False),
-        ("<method 'recv_into' of '_socket.socket' objects>", STDLIB, True),
-        ("<method '_accept' of '_socket.socket' objects>", BUILTIN, True),
-        ("<method 'get' of '_queue.SimpleQueue' objects>", STDLIB, True),
-        ("Pool._handle_tasks", STDLIB, True),
-        ("<method 'get' of 'dict' objects>", STDLIB, False),
-        ("<method 'join' of 'str' objects>", STDLIB, False),
-        ("Reader.read", STDLIB, False),
+        ("<method 'Recv' of 'mpi4py.MPI.Comm' objects>", STDLIB, "ranks"),
+        ("<built-in method torch._C._distributed_c10d.barrier>", STDLIB, "ranks"),
+        ("<method 'allreduce' of 'torch._C._distributed_c10d.ProcessGroup' objects>", STDLIB, "ranks"),
+        ("<method 'reduce' of 'numpy.ufunc' objects>", STDLIB, ""),
+        ("Comm.Allreduce", STDLIB, ""),
+        ("<method 'readinto' of '_io.FileIO' objects>", STDLIB, "waits reads"),
+        ("<built-in method posix.read>", STDLIB, "waits reads"),
+        ("<built-in method posix.readlink>", STDLIB, ""),
+        ("<method 'recv_into' of '_socket.socket' objects>", STDLIB, "waits reads"),
+        ("<method '_accept' of '_socket.socket' objects>", BUILTIN, "waits"),
+        (ACQUIRE, STDLIB, "waits"),
+        (POLLS, STDLIB, "waits"),
+        ("<built-in method time.sleep>", STDLIB, "waits"),
+        ("<built-in method time.sleep>", BUILTIN, "waits"),
+        ("<method 'get' of '_queue.SimpleQueue' objects>", STDLIB, "waits"),
+        ("Pool._handle_tasks", STDLIB, "waits"),
+        ("<method 'get' of 'dict' objects>", STDLIB, ""),
+        ("<method 'join' of 'str' objects>", STDLIB, ""),
+        ("Reader.read", STDLIB, ""),
         # A project's own function of such a name may compute.
-        ("Queue.wait", STDLIB, True),
-        ("Simulation.wait", PROJECT, False),
+        ("Queue.wait", STDLIB, "waits"),
+        ("Simulation.wait", PROJECT, ""),
     ],
 )
-def test_what_waits_by_its_name(name: str, root: str, waits: bool) -> None:
-    assert is_wait(name, root) is waits
-
-
-def test_imports_of_the_main_thread_are_its_start() -> None:
-    of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=3.0, DOT=1.0))
-    found = composed(replace(of, helpers_imports=row(JOB=2.0), own_imports=row(MAIN=0.5, DOT=1.0)))
-    assert seconds(found.run) == {MAIN: 1.5, JOB: 1.0, DOT: 1.0}
-    assert seconds(found.imports) == {MAIN: 0.5, JOB: 2.0}
-    assert found.own_imports_s == pytest.approx(0.5)
-    assert found.wall_s == pytest.approx(composed(of).wall_s)
+def test_what_waits_by_design_or_for_ranks_and_what_reads(name: str, root: str, kinds: str) -> None:
+    known = {"waits": is_wait(name, root), "ranks": waits_for_ranks(name), "reads": reads_files(name)}
+    assert [kind for kind, holds in known.items() if holds] == kinds.split()
 
 
 def test_a_program_that_is_itself_imported_is_no_import() -> None:
