@@ -227,25 +227,14 @@ def contended() -> Diff:
     )
 
 
+@cache
 def quiet() -> Diff:
-    """Build two foreign files of the same program without any difference that matters."""
-    rows = [
-        Row(f"step_{i}", "train.py", line=i, before=(1.0 / i, 10), after=(1.01 / i, 10)) for i in range(1, 30)
-    ]
-    return Diff(
-        baseline=side("a.prof", None, 3.96, wait=None),
-        candidate=side("b.prof", None, 4.0, wait=None),
-        comparability=Comparability(1.0, ()),
-        verdict=Verdict(
-            *("no-change", "within-noise", 0.8),
-            evidence=(Evidence("order.distance", "distance", 0.0, 0.02, 0.15, "noise-reaches"),),
-            numbers={"time.slowdown": 1.01, "pair.counters": None},
-        ),
-        account=replace(account(3.96, 4.0, speed=0.04), merged=("speed", "queue")),
-        ranking=Ranking("tottime", 0.02, 0.01, False, 0.15),
-        table=table(rows),
-        residue=Residue(0, 0, 0.0, 0.0),
-    )
+    """Compare two plain profiles of one program without any difference that matters."""
+
+    def run(factor: float) -> Run:
+        return plain([Fn(f"step_{i}", 10, factor / i, file="train.py") for i in range(1, 30)])
+
+    return diffed(one_side(run(1.0), label="a.prof"), one_side(run(1.01), label="b.prof"))
 
 
 def _changed(source: str, times: float, numpy: str, git: Git, **known: Any) -> RunSet:

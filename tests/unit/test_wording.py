@@ -222,7 +222,6 @@ def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> No
     ("ends", "said"),
     [
         ((2, 0), "The baseline ended with exit status 2 and the candidate ended normally"),
-        ((137, 0), "The baseline was killed by signal 9 and the candidate ended normally"),
         ((139, 139), "The baseline was killed by signal 11 and the candidate was killed by signal 11"),
         ((0, 192), "The baseline ended normally and the candidate was killed by signal 64"),
         ((0, 193), "The baseline ended normally and the candidate ended with exit status 193"),
@@ -277,10 +276,6 @@ ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "v
             "main thread off the CPU, not queueing|–|8.00 s (80.0 %)|waiting for something other than a CPU",
         ),
         (
-            Evidence("order.elsewhere", "share", 0.0, 0.36, 0.09, "noise-reaches"),
-            "time that moved to other functions|0 %|36.0 %|noise reaches 9.0 %",
-        ),
-        (
             Evidence("pools.asked", "cores", 2.0, 16.0, 2.0, "pool", "openblas", (2.0, 2.0), ASKED),
             (
                 "cores that its processes and thread pools ask for|2.00 cores of 2 CPUs|16.00 cores of 2 CPUs|"
@@ -294,19 +289,13 @@ def test_evidence_as_text(evidence: Evidence, texts: str) -> None:
     assert "|".join(evidence_texts(evidence)) == texts
 
 
-TRAIN = ("python", "a.py", "a b")
 EDIT = "# the program itself sets this; change it there: "
 MAIN = FunctionKey("project", "model/train.py", "main")
-SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
 
 
 @pytest.mark.parametrize(
     ("advice", "text"),
     [
-        (
-            Advice("limit-threads", TRAIN, {"OMP_NUM_THREADS": "1"}, cures="queue", predicted_gain_s=3.9),
-            "OMP_NUM_THREADS=1 profkit capture -o limited.prof -- python a.py 'a b'  # should save up to 3.90 s",
-        ),
         (
             Advice(
                 "edit-code", subject="torch.set_num_threads(1)", where=MAIN, line=51, predicted_gain_s=2.0
@@ -323,13 +312,6 @@ SAME: dict[str, Value] = {"queued": 4.2, "before": 1.2e-3, "after": 1.21e-3}
         (
             Advice("more-cpus", ("taskset", "-c", "0-3", "a"), numbers={"cpus": 1.0, "machine": 4}),
             "profkit capture -o more-cpus.prof -- taskset -c 0-3 a  # it was bound to 1 of 4 CPUs",
-        ),
-        (
-            Advice("not-the-code", subject="normalise", numbers=SAME),
-            (
-                "# optimising normalise would not help: a call takes as much CPU time as before (1.20 ms → 1.21 ms); "
-                "it waited 4.20 s for CPUs"
-            ),
         ),
         (
             Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
@@ -395,11 +377,6 @@ def hot(calls: int, seconds: float, source: str = "", wait: float | None = None)
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (
-            *(hot(100, 0.105, "h"), hot(100, 2.0, "h", 1.42)),
-            "rose from #10 to #1; same source, same calls, 19.0× per call, 71.0 % of it waiting for a CPU",
-        ),
-        (hot(100, 2.0), hot(200, 12.0), "stays #1; 2.00× the calls, 3.00× per call"),
         (
             *(hot(1000, 0.0001), hot(1013, 5.2489)),
             "rose from #21 to #1; nearly the same calls, 51,815× per call",
