@@ -139,15 +139,12 @@ def _side(cells: Sequence[tuple[float, int] | None]) -> SideTable:
     return SideTable(present, rank, calls, calls, tottime, tottime * 1.5, tottime, tottime / total)
 
 
-def side(label: str, wall: float | None, total: float, *, wait: float | None, runs: int = 1) -> SideSummary:
-    """Build the head of a side."""
-    files = tuple(f"{label}/{i}.prof" for i in range(runs))
-    cpu = None if wall is None else total * 0.9
-    host = None if wall is None else "node17"
-    return SideSummary(label, runs, files, wall, cpu, total, wait, host, "3.11.7", 1 if wall is None else 3)
+def side(label: str, wall: float, total: float, wait: float) -> SideSummary:
+    """Build the head of a side of one run."""
+    return SideSummary(label, 1, (f"{label}/0.prof",), wall, total * 0.9, total, wait, "node17", "3.11.7", 3)
 
 
-def account(before: float, after: float, basis: str = "other-programs", **seconds: float) -> Account:
+def account(before: float, after: float, **seconds: float) -> Account:
     """Build an account; what its buckets do not hold of the difference is in the rest."""
     added = after - before
     seconds = {"rest": added - sum(seconds.values()), **seconds}
@@ -165,7 +162,7 @@ def account(before: float, after: float, basis: str = "other-programs", **second
         )
         for name in BUCKETS
     )
-    return Account(before, after, buckets, basis=basis)
+    return Account(before, after, buckets, basis="other-programs")
 
 
 QUEUE = Evidence("main.queue", "s", 0.012, 5.31, reading="no-cpu-free", whole=(3.03, 8.67))
@@ -207,8 +204,8 @@ def contended() -> Diff:
         numbers={"calls.factor": 1.12},
     )
     return Diff(
-        baseline=side("clean.prof", 3.21, 3.02, wait=0.012),
-        candidate=side("slow.prof", 9.93, 8.2, wait=5.31),
+        baseline=side("clean.prof", 3.21, 3.02, 0.012),
+        candidate=side("slow.prof", 9.93, 8.2, 5.31),
         comparability=Comparability(
             0.82, (Notice("python-differs", "", {"baseline": "3.11.7", "candidate": "3.12.1"}),)
         ),
