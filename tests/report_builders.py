@@ -226,12 +226,16 @@ def contended() -> Diff:
 
 @cache
 def quiet() -> Diff:
-    """Compare two plain profiles of one program without any difference that matters."""
+    """Compare plain profiles of one program, three runs a side, without any difference that matters."""
 
-    def run(factor: float) -> Run:
-        return plain([Fn(f"step_{i}", 10, factor / i, file="train.py") for i in range(1, 30)])
+    def side(label: str, factor: float) -> RunSet:
+        runs = []
+        for scatter in (0.98, 1.0, 1.02):
+            functions = [Fn(f"step_{i}", 10, scatter * factor / i, file="train.py") for i in range(1, 30)]
+            runs.append(plain(functions))
+        return one_side(*runs, label=label)
 
-    return diffed(one_side(run(1.0), label="a.prof"), one_side(run(1.01), label="b.prof"))
+    return diffed(side("a.prof", 1.0), side("b.prof", 1.01))
 
 
 def _changed(source: str, times: float, numpy: str, git: Git, **known: Any) -> RunSet:
