@@ -14,7 +14,6 @@ import numpy as np
 
 from profkit.formats import load_run
 from profkit.model import (
-    Edges,
     Git,
     Job,
     Notice,
@@ -31,6 +30,7 @@ from profkit.model import (
 from profkit.model.columns import column_dtypes
 from profkit.model.definitions import Definition, name_digest
 from profkit.model.written_sizes import WrittenSize
+from tests.programs import rows_of
 
 SAMPLES = Path(__file__).parents[1] / "sample_profiles"
 
@@ -40,21 +40,6 @@ ROWS = 30
 
 def _first(values: np.ndarray) -> np.ndarray:
     return values[:ROWS].copy()
-
-
-def _profile(profile: Profile) -> Profile:
-    """Keep the first functions, and the edges between them."""
-    edges = profile.edges
-    if edges is not None:
-        kept = (edges.caller < ROWS) & (edges.callee < ROWS)
-        edges = Edges(**{name: getattr(edges, name)[kept] for name in column_dtypes(Edges)})
-    waits = {name: getattr(profile, name) for name in column_dtypes(Profile, optional=True)}
-    return Profile(
-        profile.strings,
-        **{name: _first(getattr(profile, name)) for name in column_dtypes(Profile)},
-        edges=edges,
-        **{name: None if values is None else _first(values) for name, values in waits.items()},
-    ).validate()
 
 
 def _inside(profile: Profile) -> RangeCalls:
@@ -90,7 +75,7 @@ def _paths(profile: Profile) -> Paths:
 
 
 def _thread(thread: Thread, inside: bool) -> Thread:
-    profile = _profile(thread.profile)
+    profile = rows_of(thread.profile, np.arange(len(thread.profile)) < ROWS).validate()
     seen = {
         name: None if seen is None else tuple(one for one in seen if one.function < len(profile))[:ROWS]
         for name, seen in (("pauses", thread.pauses), ("slices", thread.slices))

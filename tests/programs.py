@@ -311,7 +311,7 @@ def estimated(
             samples=samples,
             tottime_error=1.96 * np.sqrt(samples) * period,
         )
-        return _rows(full, prof.cumtime >= period).validate()
+        return rows_of(full, prof.cumtime >= period).validate()
 
     processes = tuple(
         replace(
@@ -324,7 +324,7 @@ def estimated(
     return replace(run, processes=processes)
 
 
-def _rows(prof: Profile, keep: np.ndarray) -> Profile:
+def rows_of(prof: Profile, keep: np.ndarray) -> Profile:
     """Some rows of a profile, and the edges between them."""
     place = np.cumsum(keep).astype(np.int32) - 1
     edges = prof.edges

@@ -134,10 +134,15 @@ def sampled(
 
 def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...] = (1.0,)) -> dict[str, Any]:
     """Return what the sampler saw of a thread that ran and queued evenly up to these seconds."""
-    rows = array("q")
-    for nth, at in enumerate(times, 1):
-        part = nth / len(times)
-        rows.extend((int(at * SECOND), int(run_s * part * SECOND), int(wait_s * part * SECOND)))
+    parts = [nth / len(times) for nth in range(1, len(times) + 1)]
+    evenly = ((at, run_s * part, wait_s * part) for at, part in zip(times, parts, strict=True))
+    return read_thread(tid, *evenly)
+
+
+def read_thread(tid: int, *readings: tuple[float, float, float]) -> dict[str, Any]:
+    """Return what the sampler saw of a thread: readings of time, run time and waiting, seconds."""
+    _, run_s, wait_s = readings[-1]
+    rows = array("q", [int(value * SECOND) for reading in readings for value in reading])
     return {
         "tid": tid,
         "name": f"t{tid}",
@@ -150,13 +155,6 @@ def thread(tid: int, run_s: float, wait_s: float = 0.0, times: tuple[float, ...]
         "involuntary": 2,
         "rows": rows.tobytes(),
     }
-
-
-def read_thread(tid: int, *readings: tuple[float, float, float]) -> dict[str, Any]:
-    """Return what the sampler saw of a thread: readings of time, run time and waiting, seconds."""
-    _, ran, waited = readings[-1]
-    rows = array("q", [int(value * SECOND) for reading in readings for value in reading])
-    return {**thread(tid, ran, waited), "rows": rows.tobytes()}
 
 
 def seen(pid: int, *threads: dict[str, Any], **fields: Any) -> dict[str, Any]:

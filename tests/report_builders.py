@@ -1,6 +1,7 @@
-"""Fixed results to render: a contended comparison, a quiet one, a hostile one, and runs to show.
+"""Fixed results to render: comparisons of every kind, hostile ones, and runs to show.
 
-Values stand here as a reader of the golden files needs them; nothing is measured or drawn by chance.
+Values stand here as a reader of the golden files needs them, or follow from runs that are made by construction;
+nothing is measured or drawn by chance.
 """
 
 from __future__ import annotations
@@ -8,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from profkit.compare.result_types import Comparability, DiffTable, Ranking, Residue, SideSummary, SideTable
 from profkit.compare.setting_differences import Setting
-from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
 from profkit.model import (
     Effect,
     FunctionKey,
+    Git,
     Host,
     Machine,
     Manifest,
@@ -27,12 +29,15 @@ from profkit.model import (
     Profile,
     Roots,
     Run,
+    RunSet,
     Thread,
     Tier,
 )
 from profkit.verdict.account import BUCKETS, RUN_BUCKETS, Account, Bucket, Part
+from profkit.verdict.alone import judge_run
 from profkit.verdict.types import Advice, Diff, Evidence, Finding, RunVerdict, Verdict
 from tests import builders
+from tests.programs import Fn, diffed, one_side, plain, program, training
 
 #: Names that try to break out of every output: escape sequences, markup of rich, Markdown and HTML, line
 #: breaks, bidirectional controls, undecodable bytes, wide characters, mentions.
@@ -134,15 +139,12 @@ def _side(cells: Sequence[tuple[float, int] | None]) -> SideTable:
     return SideTable(present, rank, calls, calls, tottime, tottime * 1.5, tottime, tottime / total)
 
 
-def side(label: str, wall: float | None, total: float, *, wait: float | None, runs: int = 1) -> SideSummary:
-    """Build the head of a side."""
-    files = tuple(f"{label}/{i}.prof" for i in range(runs))
-    cpu = None if wall is None else total * 0.9
-    host = None if wall is None else "node17"
-    return SideSummary(label, runs, files, wall, cpu, total, wait, host, "3.11.7", 1 if wall is None else 3)
+def side(label: str, wall: float, total: float, wait: float) -> SideSummary:
+    """Build the head of a side of one run."""
+    return SideSummary(label, 1, (f"{label}/0.prof",), wall, total * 0.9, total, wait, "node17", "3.11.7", 3)
 
 
-def account(before: float, after: float, basis: str = "other-programs", **seconds: float) -> Account:
+def account(before: float, after: float, **seconds: float) -> Account:
     """Build an account; what its buckets do not hold of the difference is in the rest."""
     added = after - before
     seconds = {"rest": added - sum(seconds.values()), **seconds}
@@ -160,15 +162,9 @@ def account(before: float, after: float, basis: str = "other-programs", **second
         )
         for name in BUCKETS
     )
-    return Account(before, after, buckets, basis=basis)
+    return Account(before, after, buckets, basis="other-programs")
 
 
-def plain_account(before: float, after: float) -> Account:
-    """Build an account of two plain profiles: all of the difference is CPU time, or queueing."""
-    return replace(account(before, after, speed=after - before), merged=("speed", "queue"))
-
-
-WALL = Evidence("wall", "s", 3.21, 9.93, reading="times", numbers={"factor": 9.93 / 3.21})
 QUEUE = Evidence("main.queue", "s", 0.012, 5.31, reading="no-cpu-free", whole=(3.03, 8.67))
 OTHERS = Evidence("others", "cores", 0.02, 1.75, 0.25, "other-programs")
 SOLVE_QUEUED = Evidence(
@@ -208,8 +204,8 @@ def contended() -> Diff:
         numbers={"calls.factor": 1.12},
     )
     return Diff(
-        baseline=side("clean.prof", 3.21, 3.02, wait=0.012),
-        candidate=side("slow.prof", 9.93, 8.2, wait=5.31),
+        baseline=side("clean.prof", 3.21, 3.02, 0.012),
+        candidate=side("slow.prof", 9.93, 8.2, 5.31),
         comparability=Comparability(
             0.82, (Notice("python-differs", "", {"baseline": "3.11.7", "candidate": "3.12.1"}),)
         ),
@@ -228,215 +224,94 @@ def contended() -> Diff:
     )
 
 
+@cache
 def quiet() -> Diff:
-    """Build two foreign files of the same program without any difference that matters."""
-    rows = [
-        Row(f"step_{i}", "train.py", line=i, before=(1.0 / i, 10), after=(1.01 / i, 10)) for i in range(1, 30)
-    ]
-    return Diff(
-        baseline=side("a.prof", None, 3.96, wait=None),
-        candidate=side("b.prof", None, 4.0, wait=None),
-        comparability=Comparability(1.0, ()),
-        verdict=Verdict(
-            *("no-change", "within-noise", 0.8),
-            evidence=(Evidence("order.distance", "distance", 0.0, 0.02, 0.15, "noise-reaches"),),
-            numbers={"time.slowdown": 1.01, "pair.counters": None},
-        ),
-        account=plain_account(3.96, 4.0),
-        ranking=Ranking("tottime", 0.02, 0.01, False, 0.15),
-        table=table(rows),
-        residue=Residue(0, 0, 0.0, 0.0),
-    )
+    """Compare plain profiles of one program, three runs a side, without any difference that matters."""
+
+    def side(label: str, factor: float) -> RunSet:
+        runs = []
+        for scatter in (0.98, 1.0, 1.02):
+            functions = [Fn(f"step_{i}", 10, scatter * factor / i, file="train.py") for i in range(1, 30)]
+            runs.append(plain(functions))
+        return one_side(*runs, label=label)
+
+    return diffed(side("a.prof", 1.0), side("b.prof", 1.01))
 
 
+def _changed(source: str, times: float, numpy: str, git: Git, **known: Any) -> RunSet:
+    """Build five runs of a program of which one function has this source, and takes so many times as long."""
+    runs = []
+    for number, factor in enumerate((1.0, 1.01, 0.99, 1.02, 0.98)):
+        functions = training(slower=factor, times={"sharpen": times}, changed={"sharpen": source})
+        command = ("python", "train.py", "a b")
+        run = program(functions, command=command, path=f"{source}/{number}.prof", **known)
+        runs.append(replace(run, manifest=replace(run.manifest, packages={"numpy": numpy}, git=git)))
+    return one_side(*runs, label=source)
+
+
+@cache
 def code_change() -> Diff:
-    """Build one function that got slower with its source, five runs a side, on two machines."""
-    rows = [
-        Row(
-            "encode",
-            "codec/encode.py",
-            line=31,
-            before=(0.9, 5000),
-            after=(3.63, 5000),
-            moved=True,
-            same_source=False,
-        ),
-        *(
-            Row(f"stage_{i}", "codec/stages.py", line=9 * i, before=(1.0 / i, 10), after=(1.02 / i, 10))
-            for i in range(1, 9)
-        ),
-    ]
-    evidence = (
-        Evidence(
-            *("function.self-time", "s", 0.9, 3.63),
-            reading="code-part",
-            subject="encode",
-            numbers={"share": 0.975},
-        ),
-        Evidence("function.source", "text", reading="source-changed", subject="encode"),
-        Evidence("main.wait", "share", 0.002, 0.003, 0.15, "cpus-were-free"),
+    """Compare a program with one of which a function got slower with its source, on another machine."""
+    before, after = (
+        Git(revision="0123456789abcdef", dirty=False),
+        Git(revision="fedcba9876543210", dirty=True),
     )
-    advice = (
-        Advice(
-            "git-log",
-            ("git", "log", "-p", "--", "codec/encode.py"),
-            cures="code",
-            predicted_gain_s=2.73,
-            subject="encode",
-        ),
-    )
-    numbers = {"account.code": 0.975, "code.new": False}
-    changed = Finding(
-        *("changed-source", "code-change", 0.93, 0.975, "code", 2.73, evidence, advice),
-        calibrated=True,
-        subject="encode",
-        numbers=numbers,
-    )
-    found = table(rows)
-    return replace(
-        contended(),
-        baseline=replace(side("before", 4.4, 3.7, wait=0.01, runs=5), command=("python", "encode.py", "a b")),
-        candidate=replace(
-            side("after", 7.2, 6.4, wait=0.01, runs=5),
-            host="node18",
-            command=("python", "encode.py", "a b"),
-            environment={"OMP_NUM_THREADS": "4", "SLURM_PROCID": "0"},
-        ),
-        comparability=Comparability(
-            0.9, (Notice("host-differs", "", {"baseline": "node17", "candidate": "node18"}),)
-        ),
-        verdict=Verdict(
-            *("code-change", "changed-source", 0.93),
-            subject="encode",
-            evidence=evidence,
-            advice=advice,
-            numbers=numbers,
-            findings=(changed,),
-        ),
-        account=account(4.4, 7.2, "repeats", code=2.73, speed=0.04),
-        ranking=Ranking("tottime", 0.2, 0.31, True, 0.15),
-        table=replace(found, p_value=np.where(found.anomalous, 0.008, 0.4)),
-        residue=Residue(0, 0, 0.0, 0.0),
-        warnings=(),
-        settings=(
-            Setting("machine", "host", "node17", "node18"),
-            Setting("variable", "OMP_NUM_THREADS", "", "4"),
-            Setting("package", "numpy", "1.26.4", "2.1.0"),
-            Setting("source", "revision", "0123456789ab", "fedcba987654 +"),
-        ),
+    variables = {"OMP_NUM_THREADS": "4", "SLURM_PROCID": "0"}
+    return diffed(
+        _changed("before", 1.0, "1.26.4", before),
+        _changed("after", 4.0, "2.1.0", after, host="node18", environment=variables),
     )
 
 
+@cache
 def undecided() -> Diff:
-    """Build two plain profiles that cannot tell why one is slower."""
-    rows = [
-        Row(f"step_{i}", "train.py", line=i, before=(1.0 / i, 10), after=(2.1 / i, 10)) for i in range(1, 6)
-    ]
-    evidence = (Evidence("self-time", "s", 2.28, 4.79, reading="times", numbers={"factor": 2.1}),)
-    advice = (
-        Advice("capture-side", subject="baseline"),
-        Advice("capture-side", subject="candidate"),
-        Advice("more-runs", numbers={"runs": 4}),
-    )
+    """Compare two plain profiles that cannot tell why one is slower."""
+    found = diffed(plain(training()), plain(training(slower=2.1)))
     others = (
         Finding("one-factor", "slower-machine", 0.45, bucket="speed", numbers={"per-call": 2.1}),
         Finding("starved", "contention", 0.4, bucket="speed"),
     )
-    return replace(
-        quiet(),
-        verdict=Verdict(
-            "inconclusive",
-            "nothing-decides",
-            evidence=evidence,
-            advice=advice,
-            numbers={"counters": False, "factor": 2.1, "drifted": True},
-            findings=others,
-        ),
-        account=plain_account(2.28, 4.79),
-        table=table(rows),
-    )
+    return replace(found, verdict=replace(found.verdict, findings=others))
 
 
+@cache
 def unfinished() -> Diff:
-    """Build a candidate that a signal ended."""
-    return replace(
-        contended(),
-        verdict=Verdict(
-            "inconclusive",
-            "unfinished",
-            evidence=(WALL,),
-            advice=(Advice("run-to-end", TRAIN_COMMAND, subject="candidate"),),
-            numbers={"baseline-exit": 0, "candidate-exit": 137},
-        ),
-    )
+    """Compare with a run that a signal ended."""
+    return diffed(program(training()), program(training(60), exit_status=137))
 
 
+@cache
 def several_causes() -> Diff:
-    """Build contention and a code change together, with ranges of NVTX."""
-    both = contended()
-    change = Finding(
-        *("changed-source", "code-change", 0.9, 0.3, "code", 2.0),
-        calibrated=True,
-        subject="solve",
-        numbers={"account.code": 0.3, "code.new": False},
-    )
+    """Compare with a run in which contention and a code change come together, with ranges of NVTX."""
 
-    def row(key: RangeKey, factor: float, count: int) -> RangeRow:
-        return RangeRow(key, 1, count, 0.02 * count * factor, 0.02 * factor, 0.03 * factor, None, None, 0)
+    def inside(run: Run, took_ms: int, *more: builders.Told) -> Run:
+        forward = [
+            builders.Told("forward", at, at + took_ms * 10**6, thread=100)
+            for at in range(0, 10 * 10**9, 10**8)
+        ]
+        return builders.with_main(run, ranges=builders.ranges([*forward, *more]))
 
-    forward, load = RangeKey("forward", ""), RangeKey("load batch", "data")
-    ranges = (
-        RangeChange(forward, row(forward, 1.0, 100), row(forward, 4.0, 100), 4.0, 4.0, 0.99),
-        RangeChange(load, None, row(load, 1.0, 100)),
-    )
-    verdict = replace(both.verdict, confidence=0.87, findings=(*both.verdict.findings, change))
-    booked = account(3.21, 9.93, code=2.0, speed=0.6, queue=3.9, startup=0.02)
-    return replace(both, verdict=verdict, account=booked, ranges=ranges)
+    slower = training(ratio=0.8, times={"sharpen": 5.0}, changed={"sharpen": "slower"})
+    load = builders.Told("load batch", 0, 2 * 10**9, thread=100, domain="data")
+    return diffed(inside(program(training()), 20), inside(program(slower, others=1.9), 80, load))
 
 
+@cache
 def unmatched() -> Diff:
-    """Build two programs that have hardly a function in common."""
-    rows = [
-        *(Row(f"old_{i}", "old.py", line=i, before=(1.0 / i, 10), match="gone") for i in range(1, 5)),
-        *(Row(f"new_{i}", "new.py", line=i, after=(2.0 / i, 10), match="new") for i in range(1, 5)),
-        Row("main", "app.py", line=3, before=(0.02, 1), after=(0.03, 1), match="nearest-line"),
-    ]
-    return replace(
-        quiet(),
-        comparability=Comparability(
-            0.01, (Notice("functions-of-one-side", "baseline", {"self_time": 0.98}),)
-        ),
-        verdict=Verdict("inconclusive", "another-program", numbers={"residue": 0.98}),
-        account=plain_account(2.1, 4.2),
-        table=table(rows),
-        residue=Residue(4, 4, 0.98, 0.99),
-    )
+    """Compare two programs that have hardly a function in common."""
+    new = [Fn(f"new_{i}", 10, 2.0 / i, callers={"main": 10}) for i in range(1, 5)]
+    return diffed(plain(training()), plain([Fn("main", 1, 0.03), *new]))
 
 
 #: What a run without counters says of itself.
 UNJUDGED = RunVerdict(Account(0.0, 0.0, ()), None)
 
 
+@cache
 def alone() -> RunVerdict:
     """Build what one run says of itself: starved by other programs."""
-    wall = 12.4
-    seconds = {"startup": 0.4, "running": 5.1, "queue": 5.9, "blocked": 1.0}
-    buckets = tuple(
-        Bucket(name, seconds.get(name, 0.0), share=seconds.get(name, 0.0) / wall) for name in RUN_BUCKETS
-    )
-    numbers = {
-        "contention.who": "main",
-        "contention.itself": False,
-        "contention.others": True,
-        "main.wait": 0.54,
-    }
-    verdict = Verdict(
-        *("contention", "run-queue-wait", 0.97, "external-load"),
-        evidence=(replace(QUEUE, baseline=None, whole=(None, 8.67)), replace(OTHERS, baseline=None)),
-        advice=(Advice("list-processes", ("ps", "-eo", "pid,user,psr,pcpu,etime,comm", "--sort=-pcpu")),),
-        numbers=numbers,
-    )
-    return RunVerdict(Account(0.0, wall, buckets), verdict)
+    run = program(training(ratio=1.2), others=1.6)
+    return judge_run(run, run.processes)
 
 
 def hostile_verdict() -> Verdict:

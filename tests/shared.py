@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import html
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -89,6 +91,12 @@ def check_schema(value: object, name: str) -> None:
 def words_of(text: str, between: str | None = None) -> list[str]:
     """Return what stands between blanks, or between something else: long lists take a line each in a literal."""
     return text.split(between)
+
+
+def words_of_page(text: str) -> str:
+    """What a reader sees of a page: neither elements, nor what is in its style and its scripts."""
+    body = re.sub(r"<wbr>|<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
 
 def finished(

@@ -79,36 +79,20 @@ def of_agent(spool: Path) -> bytes:
     return path.read_bytes()
 
 
-def sealed(body: bytes, magic: bytes = record_file.MAGIC, version: int = settings.RECORD_FORMAT) -> bytes:
-    """Return data behind a header with the right size and checksum."""
-    numbers = version.to_bytes(4, "little") + record_file.checksum(body).to_bytes(4, "little")
-    return magic + numbers + len(body).to_bytes(8, "little") + body
-
-
 def problem_of(data: bytes) -> str:
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the message is what is tested
         records.decode_record(data)
     return str(refused.value)
 
 
-def packed(spool: Path) -> set[str]:
-    """Pack a spool, write the run, read it back, and return the codes of its notices."""
-    run = pack_spool(spool)
-    write_run(spool / "run.prof", run)
-    load_run(spool / "run.prof")
-    return {notice.code for notice in run.warnings}
-
-
-def merged(spool: Path) -> int:
-    """Run the command on a spool, and return its exit code."""
-    return exit_code("merge", spool, "-o", spool / "run.prof")
-
-
 def test_a_real_record_is_read(real: Path) -> None:
     found = records.decode_record(of_agent(real))
     assert (found.state, found.pid > 0, found.wall_s > 0) == ("exited", True, True)
     assert found.python == sys.version_info[:2]
-    assert not {"record-unreadable", "samples-unreadable"} & packed(real)
+    run = pack_spool(real)
+    write_run(real / "run.prof", run)
+    load_run(real / "run.prof")
+    assert not {"record-unreadable", "samples-unreadable"} & {notice.code for notice in run.warnings}
 
 
 def test_a_record_that_ends_early_is_torn(real: Path) -> None:
@@ -131,7 +115,7 @@ def test_every_flipped_bit_shows(real: Path) -> None:
 
 
 def test_another_version_s_record_is_named_as_such(spool: Path) -> None:
-    other = sealed(b"N", version=9)
+    other = b"".join(record_file.encode(record_file.MAGIC, 9, None))
     assert problem_of(other) == (
         "made by another version of profkit, in format 9 where this one reads 2: merge it with that version"
     )
@@ -143,11 +127,8 @@ def test_another_version_s_record_is_named_as_such(spool: Path) -> None:
     assert [n.subject for n in run.warnings if n.code == "record-unreadable"] == ["a.record"]
 
 
-def test_functions_in_an_older_form_are_refused() -> None:
-    assert "merge it with the version" in problem_of(record_bytes(threads=[{"native": 10}]))
-
-
 def test_what_a_record_may_not_hold_is_named() -> None:
+    assert "merge it with the version" in problem_of(record_bytes(threads=[{"native": 10}]))
     assert problem_of(record_bytes(machine=[{"time_s": 1.0}])).endswith("is not a pair of readings")
 
 
@@ -199,7 +180,7 @@ def test_a_record_that_is_no_file_keeps_nothing_waiting(spool: Path, kind: str) 
         with path.open("wb") as file:
             file.truncate(2**40)
     (spool / "b.record").write_bytes(record_bytes())
-    assert merged(spool) == 0
+    assert exit_code("merge", spool, "-o", spool / "run.prof") == 0
     run = load_run(spool / "run.prof")
     assert [process.pid for process in run.processes] == [10]
     assert [n.subject for n in run.warnings if n.code == "record-unreadable"] == ["a.record"]

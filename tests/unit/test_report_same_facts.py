@@ -30,6 +30,7 @@ from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff, Value
 from tests import report_builders as build
+from tests.shared import words_of_page
 
 SAMPLES = Path(__file__).parents[2] / "sample_profiles"
 
@@ -61,11 +62,6 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def in_html(text: str) -> str:
-    body = re.sub(r"<wbr>|<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
-    return words(unescape(re.sub(r"<[^>]+>", " ", body)))
-
-
 def in_markdown(text: str) -> str:
     return words(unescape(re.sub(r"</?[a-z][^>]*>", "", text).replace("**", "")))
 
@@ -81,7 +77,7 @@ def test_every_format_says_the_same(name: str) -> None:
     texts = {
         "terminal": words(terminal.render(document, width=240)),
         "markdown": in_markdown(markdown.render(document)),
-        "html": in_html(html.render(document)),
+        "html": words_of_page(html.render(document)),
         "svg": in_svg(svg.render(document)),
     }
     data = json.loads(dumps(diff_object(found)))

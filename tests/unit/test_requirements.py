@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.interpreters import interpreter
@@ -11,41 +13,34 @@ from tests.requirements import VARIABLE, imported, require
 ENDED = (pytest.fail.Exception, pytest.skip.Exception)
 
 
+def test_a_library_that_is_there_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "all")
+    require("mpi", True, "no mpirun")
+    assert imported("json.decoder").JSONDecoder
+
+
 @pytest.mark.parametrize(
-    ("promised", "said"),
+    ("promised", "asked", "said"),
     [
-        ("interpreters", "mpi: no mpirun"),
-        ("interpreters, mpi", "promises mpi, but: no mpirun"),
-        ("all", "promises mpi, but: no mpirun"),
+        ("interpreters", lambda: require("mpi", False, "no mpirun"), "mpi: no mpirun"),
+        ("interpreters, mpi", lambda: require("mpi", False, "no mpirun"), "promises mpi, but: no mpirun"),
+        ("all", lambda: require("mpi", False, "no mpirun"), "promises mpi, but: no mpirun"),
+        # A library is promised by its package's name,
+        ("", lambda: imported("no_such.part"), "no_such: no_such is not installed"),
+        ("no_such", lambda: imported("no_such.part"), "promises no_such, but: no_such is not installed"),
+        # and an interpreter by where it comes from.
+        ("newer-interpreters", lambda: interpreter("3.2"), "interpreters: "),
+        ("interpreters", lambda: interpreter("3.2"), "promises interpreters, but: no CPython 3.2 here"),
+        ("interpreters", lambda: interpreter("3.99"), "newer-interpreters: "),
+        (
+            *("newer-interpreters", lambda: interpreter("3.99")),
+            "promises newer-interpreters, but: no CPython 3.99 here",
+        ),
     ],
 )
 def test_what_is_missing_skips_and_fails_where_it_is_promised(
-    monkeypatch: pytest.MonkeyPatch, promised: str, said: str
+    monkeypatch: pytest.MonkeyPatch, promised: str, asked: Callable[[], object], said: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, promised)
-    require("mpi", True, "no mpirun")
     with pytest.raises(ENDED, match=said):
-        require("mpi", False, "no mpirun")
-
-
-def test_a_library_is_promised_by_its_packages_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert imported("json.decoder").JSONDecoder
-    for promised, said in (
-        ("no_such_package", "promises no_such_package, but: no_such"),
-        ("", "package: no_such"),
-    ):
-        monkeypatch.setenv(VARIABLE, promised)
-        with pytest.raises(ENDED, match=f"{said}_package is not installed"):
-            imported("no_such_package.part")
-
-
-@pytest.mark.parametrize(("version", "promise"), [("3.2", "interpreters"), ("3.99", "newer-interpreters")])
-def test_interpreters_are_promised_by_where_they_come_from(
-    monkeypatch: pytest.MonkeyPatch, version: str, promise: str
-) -> None:
-    other = "interpreters" if version == "3.99" else "newer-interpreters"
-    promised_is_missing = f"promises {promise}, but: no CPython {version} here"
-    for promised, said in ((promise, promised_is_missing), (other, f"{promise}: ")):
-        monkeypatch.setenv(VARIABLE, promised)
-        with pytest.raises(ENDED, match=said):
-            interpreter(version)
+        asked()

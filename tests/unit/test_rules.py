@@ -29,11 +29,13 @@ from profkit.verdict.readings import PARTS, READINGS
 from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
-from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Checked, Diff, Finding, Value
+from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Diff, Finding, Value
 from tests.programs import one_side, program, training
+from tests.verdict_sources import calls, constants, sources
 
 ROOT = Path(__file__).resolve().parents[2]
-VERDICT = ROOT / "profkit" / "verdict"
+#: Decides what a verdict says.
+WORDING = ROOT / "profkit" / "report" / "wording" / "verdicts.py"
 LISTS = {
     "comparison": ((*RULES, *RULES_OF_ESTIMATES), READINGS, (*BUCKETS, *PAUSES, GPU, CAPTURE)),
     "alone": (RULES_ALONE, READINGS_ALONE, (*RUN_BUCKETS, *PAUSES, GPU)),
@@ -56,22 +58,6 @@ def readings_of(rule: Rule) -> set[str]:
     return named | ({rule.kind, rule.part, rule.strength, rule.subject} - {""})
 
 
-def sources() -> dict[str, ast.Module]:
-    return {
-        str(path.relative_to(VERDICT)): ast.parse(path.read_text(encoding="utf-8"))
-        for path in VERDICT.rglob("*.py")
-    }
-
-
-def calls(tree: ast.AST, called: str) -> Iterator[ast.Call]:
-    """Calls of a function or method of this name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            of = node.func
-            if called in (getattr(of, "id", ""), getattr(of, "attr", "")):
-                yield node
-
-
 def asked(method: str) -> dict[str, set[str]]:
     """Constant words that each module of the room calls a function or method of this name with; f-strings too."""
     found: dict[str, set[str]] = {}
@@ -84,77 +70,6 @@ def asked(method: str) -> dict[str, set[str]]:
                 (before,) = (part.value for part in word.values if isinstance(part, ast.Constant))
                 found.setdefault(name, set()).add(f"{before}*")
     return found
-
-
-class TestEngine:
-    UNITS: Mapping[str, Reading] = {
-        name: Reading("share", name, lambda case: None) for name in ("a", "b", "kind", "known", "doubt")
-    }
-
-    @classmethod
-    def holds(
-        cls, rule: Rule, held: frozenset[str] = frozenset(), **values: Value
-    ) -> tuple[bool, list[Checked]]:
-        found, checks = evaluate(rule, values.get, cls.UNITS, held)
-        return found, list(checks)
-
-    def test_all_conditions_must_hold_and_each_is_evaluated_with_its_margin(self) -> None:
-        rule = Rule("r", "faster", "…", conditions=(more("a", "part.most"), less("b", "wait.much")))
-        assert self.holds(rule, a=0.5, b=0.15)[0]
-        assert not self.holds(rule, a=0.49, b=0.15)[0]
-        assert not self.holds(rule, a=0.5, b=0.16)[0]
-        _, (first, second) = self.holds(rule, a=0.3, b=0.05)
-        assert (first.held, first.margin) == (False, pytest.approx(-0.2))
-        assert (second.held, second.margin) == (True, pytest.approx(0.1))
-        assert (first.threshold, first.threshold_id, first.operator) == (0.5, "part.most", ">=")
-        assert (first.rule, first.part, first.choice, first.group) == ("r", "conditions", 0, 0)
-
-    @pytest.mark.parametrize("unknown", [None, math.nan])
-    def test_what_is_not_known_holds_nothing(self, unknown: float | None) -> None:
-        for condition in (more("a", "part.most"), less("a", "part.most")):
-            held, (check,) = self.holds(Rule("r", "faster", "…", conditions=(condition,)), a=unknown)
-            assert not held
-            assert math.isnan(check.margin)
-        for condition in (yes("a"), no("a")):
-            assert not self.holds(Rule("r", "faster", "…", conditions=(condition,)))[0]
-
-    def test_what_is_required_must_be_known_whatever_it_is(self) -> None:
-        rule = Rule("r", "faster", "…", requires=("known",), conditions=(yes("a"), no("b")))
-        for known, a, b in ((False, True, False), (0.0, True, False), (1.0, False, False), (1.0, True, True)):
-            assert self.holds(rule, known=known, a=a, b=b)[0] == (a and not b)
-        assert not self.holds(rule, a=True, b=False)[0]
-
-    def test_it_yields_to_rules_that_hold(self) -> None:
-        rule = Rule("r", "faster", "…", unless=("other",))
-        assert self.holds(rule)[0]
-        held, (check,) = self.holds(rule, frozenset({"other"}))
-        assert not held
-        assert (check.part, check.reading, check.value, check.held) == ("unless", "other", True, False)
-
-    def test_of_each_set_of_alternatives_one_group_must_hold_whole(self) -> None:
-        first = ((more("a", "part.most"), yes("known")), (more("b", "part.most"),))
-        second = ((yes("doubt"),), (no("doubt"),))
-        rule = Rule("r", "faster", "…", alternatives=(first, second))
-        assert self.holds(rule, a=0.6, known=True, doubt=True)[0]
-        assert self.holds(rule, b=0.6, doubt=False)[0]
-        assert not self.holds(rule, a=0.6, known=False, b=0.1, doubt=True)[0]
-        held, checks = self.holds(rule, b=0.6)
-        assert not held  # nothing is known of the second set
-        assert [(c.part, c.choice, c.group, c.reading) for c in checks] == [
-            ("alternatives", 1, 1, "a"),
-            ("alternatives", 1, 1, "known"),
-            ("alternatives", 1, 2, "b"),
-            ("alternatives", 2, 1, "doubt"),
-            ("alternatives", 2, 2, "doubt"),
-        ]
-
-    def test_the_greatest_doubt_counts(self) -> None:
-        doubts = (((yes("doubt"),), 0.6), ((yes("doubt"), more("a", "part.most")), 0.3))
-        rule = Rule("r", "faster", "…", doubts=doubts)
-        values: dict[str, Value] = {"doubt": True, "a": 0.4}
-        assert doubted(rule, values.get, self.UNITS) == 0.6
-        assert doubted(rule, {**values, "a": 0.9}.get, self.UNITS) == 0.3
-        assert doubted(rule, {"doubt": False}.get, self.UNITS) is None
 
 
 class TestData:
@@ -205,7 +120,7 @@ class TestData:
     def test_every_threshold_is_compared_with(self) -> None:
         in_rules = {c.threshold for _, rule in EVERY for c in conditions(rule)} - {""}
         in_code = set().union(*asked("value").values())
-        in_code |= {text for text in texts(WORDING) if text in THRESHOLDS}
+        in_code |= constants(ast.parse(WORDING.read_text(encoding="utf-8"))) & set(THRESHOLDS)
         by_readings = {
             c.threshold for r in (READINGS, READINGS_ALONE) for one in r.values() for c in one.compares
         }
@@ -254,11 +169,6 @@ class TestData:
 
 def compared_by(readings: Mapping[str, Reading]) -> set[str]:
     return {condition.reading for reading in readings.values() for condition in reading.compares}
-
-
-def texts(path: Path) -> set[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
 
 
 def entered_by_name() -> set[str]:
@@ -322,10 +232,6 @@ class TestCalibration:
         assert confidence(rule, 0.97, doubt, strength, steps, *more) == expected
 
 
-#: Modules of the report that decide what a verdict says.
-WORDING = ROOT / "profkit" / "report" / "wording" / "verdicts.py"
-
-
 def test_the_page_of_rules_is_up_to_date() -> None:
     path = ROOT / "docs" / "rules.py"
     spec = importlib.util.spec_from_file_location("docs_rules", path)
@@ -336,20 +242,61 @@ def test_the_page_of_rules_is_up_to_date() -> None:
     assert all(f"`{rule.id}`" in written for _, rule in EVERY)
 
 
-# ``--explain``: every condition of every rule, with its value, its threshold, its margin, and whether it held
+# How a rule is evaluated, and ``--explain``: every condition with its value, threshold and margin
 
 OF_UNITS = {
     "a": Reading("share", "part of something", lambda case: None),
     "b": Reading("cores", "cores of something", lambda case: None),
     "c": Reading("bool", "something is so", lambda case: None),
+    "d": Reading("s", "seconds of something", lambda case: None),
 }
 RULE = Rule(
     *("busy", "contention", "something is busy"),
-    requires=("c",),
+    requires=("d",),
     unless=("other",),
-    conditions=(more("a", "wait.much"), yes("c")),
-    alternatives=(((less("b", "others"),), (more("a", "part.most"), yes("c"))),),
+    conditions=(more("a", "wait.much"),),
+    alternatives=(
+        ((less("b", "others"),), (more("a", "part.most"), yes("c"))),
+        ((yes("c"),), (no("c"),)),
+    ),
 )
+#: Just holds: the thresholds are 0.15 and 0.5 of `a`, and 0.25 of `b`.
+HOLDS: Mapping[str, Value] = {"a": 0.15, "b": 0.25, "c": True, "d": 0.0}
+OTHER_GROUP: Mapping[str, Value] = {"a": 0.5, "b": 0.26}
+
+
+@pytest.mark.parametrize(
+    ("values", "holds"),
+    [
+        ({}, True),
+        ({"c": False}, True),
+        # What is required must be known, whatever it is.
+        ({"d": False}, True),
+        ({"d": None}, False),
+        ({"a": 0.14}, False),
+        ({"b": 0.26}, False),
+        # Of each set of alternatives one group must hold whole.
+        (OTHER_GROUP, True),
+        ({**OTHER_GROUP, "b": None}, True),
+        ({**OTHER_GROUP, "a": 0.49}, False),
+        ({**OTHER_GROUP, "c": False}, False),
+        # What is not known holds nothing, not even that it is not so.
+        ({"c": None}, False),
+        *(({name: unknown}, False) for name in "ab" for unknown in (None, math.nan)),
+    ],
+)
+def test_when_a_rule_holds(values: Mapping[str, Value], holds: bool) -> None:
+    values = {**HOLDS, **values}
+    assert evaluate(RULE, values.get, OF_UNITS, frozenset())[0] == holds
+    assert not evaluate(RULE, values.get, OF_UNITS, frozenset({"other"}))[0]
+
+
+def test_the_greatest_doubt_counts() -> None:
+    doubts = (((yes("c"),), 0.6), ((yes("c"), more("a", "part.most")), 0.3))
+    rule = Rule("r", "faster", "…", doubts=doubts)
+    assert doubted(rule, {"c": True, "a": 0.4}.get, OF_UNITS) == 0.6
+    assert doubted(rule, {"c": True, "a": 0.9}.get, OF_UNITS) == 0.3
+    assert doubted(rule, {"c": False}.get, OF_UNITS) is None
 
 
 @pytest.fixture(scope="module")
@@ -358,7 +305,7 @@ def found() -> Diff:
     return diff(one_side(program(training())), one_side(program(training(200))))
 
 
-def sections(values: dict[str, float | bool | None], held: frozenset[str] = frozenset()) -> list[Section]:
+def sections(values: Mapping[str, Value], held: frozenset[str] = frozenset()) -> list[Section]:
     holds, checks = evaluate(RULE, values.get, OF_UNITS, held)
     findings = [Finding("busy", "contention", 0.9)] if holds else []
     return explain_sections((RULE,), OF_UNITS, checks, findings)
@@ -371,17 +318,18 @@ def rows(section: Section) -> list[tuple[object, ...]]:
 
 
 def test_a_rule_that_holds() -> None:
-    about, rule, *_ = sections({"a": 0.2, "b": 0.1, "c": True})
+    about, rule, *_ = sections({"a": 0.2, "b": 0.1, "c": True, "d": 1.5})
     assert isinstance(about.blocks[0], Bullets)
     assert rule.title == "✓ busy: contention, holds"
     assert rows(rule) == [
-        ("✓", "c: something is so", "yes", "known", ""),
+        ("✓", "d: seconds of something", "1.50 s", "known", ""),
         ("✓", "unless other holds", "no", "", ""),
         ("✓", "a: part of something", "20.0 %", "≥ 15.0 % (wait.much)", "+0.05"),
-        ("✓", "c: something is so", "yes", "is so", ""),
         ("✓", "1.1 b: cores of something", "0.10 cores", "≤ 0.25 cores (others)", "+0.15"),
         ("–", "1.2 a: part of something", "20.0 %", "≥ 50.0 % (part.most)", "-0.3"),
         ("✓", "1.2 c: something is so", "yes", "is so", ""),
+        ("✓", "2.1 c: something is so", "yes", "is so", ""),
+        ("–", "2.2 c: something is so", "yes", "is not so", ""),
     ]
     (table,) = rule.blocks
     assert isinstance(table, Table)
@@ -392,10 +340,10 @@ def test_a_rule_that_does_not_and_what_is_not_known() -> None:
     _, rule, *_ = sections({"a": 0.1}, frozenset({"other"}))
     assert rule.title == "– busy: contention"
     assert rows(rule)[:4] == [
-        ("–", "c: something is so", "–", "known", ""),
+        ("–", "d: seconds of something", "–", "known", ""),
         ("–", "unless other holds", "yes", "", ""),
         ("–", "a: part of something", "10.0 %", "≥ 15.0 % (wait.much)", "-0.05"),
-        ("–", "c: something is so", "–", "is so", ""),
+        ("–", "1.1 b: cores of something", "–", "≤ 0.25 cores (others)", ""),
     ]
 
 
