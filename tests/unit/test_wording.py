@@ -29,26 +29,29 @@ from tests.programs import ACQUIRE
 from tests.verdict_sources import calls, constants, sources
 
 
-def texts(node: ast.expr, module: ast.Module) -> set[str]:
-    """Texts that an argument may have; fails where its module does not tell."""
+def texts(node: ast.expr, module: ast.Module, asked: tuple[str, ...] = ()) -> set[str]:
+    """Texts that an argument may have; fails where its module does not tell. `asked` are names on the way."""
     if isinstance(node, ast.Constant):
         return {node.value}
     if isinstance(node, ast.IfExp):
-        return texts(node.body, module) | texts(node.orelse, module)
+        return texts(node.body, module, asked) | texts(node.orelse, module, asked)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-        return set().union(*(texts(one, module) for one in (*node.func.value.values, node.args[1])))
+        return set().union(*(texts(one, module, asked) for one in (*node.func.value.values, node.args[1])))
     assert isinstance(node, ast.Name), ast.dump(node)
+    if node.id in asked:  # handed on under the same name
+        return set()
+    asked = (*asked, node.id)
     found: set[str] = set()
     for place in ast.walk(module):
         if isinstance(place, ast.Assign) and node.id in set().union(*map(named, place.targets)):
-            found |= texts(place.value, module)
+            found |= texts(place.value, module, asked)
         if isinstance(place, ast.For) and node in ast.walk(place) and node.id in named(place.target):
             found |= returned_by(place.iter.func.id)
         if isinstance(place, ast.FunctionDef):
             parameters = [argument.arg for argument in place.args.args]
             for call in calls(module, place.name) if node.id in parameters else ():
-                found |= texts(call.args[parameters.index(node.id)], module)
-    assert found, f"where {node.id} comes from is not known"
+                found |= texts(call.args[parameters.index(node.id)], module, asked)
+    assert found or asked[1:], f"where {node.id} comes from is not known"
     return found
 
 
