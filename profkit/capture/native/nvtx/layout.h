@@ -1,7 +1,6 @@
 /* A process's files of events (`.nvtx`) and definitions (`.nvtxdefs`), read by profkit/formats/nvtx_log.py. They are
  * little-endian, only grow, and are zero where unwritten. */
-#ifndef PROFKIT_NVTX_LAYOUT_H
-#define PROFKIT_NVTX_LAYOUT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ struct definition {
     uint32_t id;
     uint32_t extra;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* What looks have seen (looks.h) is added to the tables. */
-#ifndef PROFKIT_BOOKING_H
-#define PROFKIT_BOOKING_H
+#pragma once
 
 #include "python_api.h"
 
@@ -14,5 +13,3 @@ struct booked {
 
 /* Take what was seen and add it to the tables, with the GIL. */
 struct booked booking_take(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, hook_none.c without
  * GIL. */
-#ifndef PROFKIT_HOOK_H
-#define PROFKIT_HOOK_H
+#pragma once
 
 #include "calls.h"
 #include "collector.h"
@@ -54,5 +53,3 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
 
 /* Close open calls and stop receiving events of all threads, from any thread. */
 int hook_suspend(struct collector *collector);
-
-#endif

@@ -11,8 +11,7 @@
  * The cost of an event is measured before the target runs (`agent/native.py`) and subtracted from call times: a
  * lower bound, for warm caches. Up to Python 3.11, traced frames also run more slowly. The effect is estimated from
  * both. */
-#ifndef PROFKIT_TIERS_H
-#define PROFKIT_TIERS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -131,5 +130,3 @@ void tiers_counted(int64_t ticks);
 
 /* In a forked child, no burst is on. */
 void tiers_forget(void);
-
-#endif
