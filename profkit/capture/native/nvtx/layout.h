@@ -27,7 +27,7 @@ struct event_header {
     uint64_t monotonic_ns; /* both clocks at one moment; events use CLOCK_MONOTONIC */
     uint64_t realtime_ns;
     _Atomic uint64_t lost;   /* events without room */
-    _Atomic uint64_t folded; /* events with a name beyond the cap, its digits replaced */
+    _Atomic uint64_t folded; /* events with a name beyond the cap, its numbers replaced */
     _Atomic uint64_t bytes;  /* given to chunks so far, including this page */
 };
 
