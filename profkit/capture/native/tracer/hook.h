@@ -1,5 +1,5 @@
-/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, hook_none.c without
- * GIL. */
+/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, else, and for what these
+ * leave out, hook_none.c. */
 #pragma once
 
 #include "calls.h"
@@ -38,11 +38,19 @@ bool hook_burst(bool on);
 /* Release what bursts have taken. */
 void hook_burst_over(void);
 
+/* A function that the interpreter calls later, as those of Py_AddPendingCall(). */
+typedef int (*deferred)(void *nothing);
+
 /* Have the main thread call a function at its next Python instruction; from any thread, without GIL; false if
  * impossible. */
-bool hook_ask_main(int (*function)(void *));
+bool hook_ask_main(deferred function);
 
-/* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible. */
+/* The same in the calling thread, which returns from a fork, when os.fork() has returned: from Python 3.12 on it warns of
+ * threads, in some versions after all hooks of the fork. */
+bool hook_after_fork(deferred function);
+
+/* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible: a
+ * profile function, up to Python 3.11, applies to everything that a thread runs. */
 bool hook_count(bool on);
 
 void hook_count_over(void);

@@ -550,7 +550,7 @@ static int start_again(void *Py_UNUSED(nothing)) {
 
 void sampler_resume(void) {
     forking -= forking > 0;
-    if (wanted_again && !forking && work == book_on) /* windows: the agent begins again, at the end of os.fork() */
+    if (wanted_again && !forking && !hook_after_fork(start_again))
         Py_AddPendingCall(start_again, NULL);
 }
 

@@ -36,7 +36,7 @@ void sampler_stop(void);
 /* The same before a fork. */
 void sampler_pause(void);
 
-/* Restart after a fork, as soon as the main thread runs Python. */
+/* Restart after a fork, as soon as its thread, or else the main thread, runs Python. */
 void sampler_resume(void);
 
 /* Forget the parent's threads, in a forked child. */
