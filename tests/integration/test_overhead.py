@@ -460,7 +460,7 @@ open("ran", "w").write(str(ran))
 """
 
 
-@pytest.mark.parametrize("version", (*BOTH_WAYS, "3.13"))
+@pytest.mark.parametrize("version", [*BOTH_WAYS, "3.13"])
 def test_forks(tmp_path: Path, version: str) -> None:
     """From Python 3.12 on `os.fork` warns where there are threads: there are none of the tracer's then."""
     command = (interpreter(version), "-W", "error", script(tmp_path, FORKS))
