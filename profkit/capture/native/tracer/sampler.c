@@ -122,9 +122,9 @@ static void ring(bool stop) {
 
 static void book_all(void) {
     bool sampled = tiers_now() == TIER_SAMPLED;
-    struct booked booked_now = booking_take();
+    int64_t queued = booking_take();
     if (sampled)
-        tiers_sampled(&booked_now);
+        tiers_sampled(queued);
 }
 
 static void hold_looks(bool on) {
