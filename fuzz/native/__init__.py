@@ -43,7 +43,7 @@ _BESIDE = {
         sorted(
             {path.name for path in TARGETS["tracer"].glob("*.c")}
             - {"booking.c", "kernel.c", "ranges.c"}
-            - {"collector.c", "hook_monitoring.c", "hook_none.c", "hook_profile.c", "module.c", "warmup.c"}
+            - {"collector.c", "hook_monitoring.c", "hook_profile.c", "module.c", "warmup.c"}
         )
     ),
     "torn_stacks": ("freed.c",),

@@ -549,6 +549,7 @@ static void forget_names(void)
     atomic_store(&names, NULL);
     atomic_store(&names_full, false);
     atomic_store(&retry_define_ns, 0);
+    last_definition = &definitions;
     name_count = definition_count = domain_count = 0;
     memset(domains, 0, sizeof domains);
 }

@@ -139,11 +139,6 @@ static const struct probe free_of_cost = {0, 0};
 /* There is no hook here: bursts begin and end, and what is called in them is said by the input. */
 const struct hook_traits hook_traits = {.burst_ns = 1000, .first_gap_ns = 1000, .gap_ns = 1000};
 bool hook_burst(bool Py_UNUSED(on)) { return true; }
-void hook_burst_over(void) {}
-void hook_leave_thread(void) {}
-bool hook_ask_main(int (*function)(void *)) { return function == NULL; }
-bool hook_count(bool on) { return !on; }
-void hook_count_over(void) {}
 
 static void begin(struct table *table, struct model *model, int number)
 {

@@ -17,7 +17,7 @@ from typing import Any
 from profkit.capture import host, pyspy, remote
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_file, read_stat, status_words
-from profkit.capture.proc_files import lives, process_numbers, words
+from profkit.capture.proc_files import descendants, lives, words
 from profkit.capture.provenance import git_state, run_facts, this_process
 from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.sampled_stacks import with_stacks
@@ -240,7 +240,9 @@ class _Attachment:
     def _look(self, until: float) -> None:
         """Ask every new Python of the tree to run the agent, all at once; note those that refuse."""
         chosen = [
-            (pid, python) for pid in _tree(self._target.pid) if (python := self._new_python(pid)) is not None
+            (pid, python)
+            for pid in descendants(self._target.pid)
+            if (python := self._new_python(pid)) is not None
         ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             asked = [pool.submit(self._ask, pid, python, until) for pid, python in chosen]
@@ -374,16 +376,4 @@ def _said_of_sampling(sampled: pyspy.Sampled) -> list[Notice]:
         found.append(Notice("attach-samples-lost", "", {"share": max(many.values())}).at(pids=many))
     for problem, pids in sampled.problems.items():
         found.append(Notice("attach-not-sampled", problem).at(pids=pids if sampled.threads else ()))
-    return found
-
-
-def _tree(root: int) -> list[int]:
-    """Return a process and all its descendants, parents first."""
-    children: dict[int, list[int]] = {}
-    for pid in process_numbers():
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            children.setdefault(int(read_stat(f"/proc/{pid}/stat")[1][1]), []).append(pid)
-    found = [root]
-    for pid in found:
-        found += sorted(child for child in children.get(pid, ()) if child != os.getpid())
     return found

@@ -88,12 +88,6 @@ def _cpuinfo() -> Iterator[tuple[str, str]]:
             yield key.strip(), value.strip()
 
 
-def take_busy() -> float | None:
-    """Return the CPU seconds of all other processes; ``None`` if unknown."""
-    busy: float | None = machine.read_fields(machine.cpu_seconds, "/proc/stat").get("busy_s")
-    return None if busy is None else busy - time.process_time()
-
-
 def has_free_cpu(cpus: float) -> bool:
     """Return whether fewer other threads than `cpus` are ready to run; false if unknown."""
     runnable: int | None = machine.read_fields(machine.load, "/proc/loadavg").get("runnable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -39,6 +40,19 @@ def lives(pid: int, born: int | None = None) -> bool:
 def process_numbers(proc: str = "/proc") -> set[int]:
     """Return the numbers of all processes that ``/proc`` shows."""
     return {int(name) for name in os.listdir(proc) if name[0] in "123456789"}
+
+
+def descendants(root: int) -> list[int]:
+    """Return a process and all its descendants, parents first, without the calling one; none without ``/proc``."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[1-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parent = int(read_stat(str(stat))[1][1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    found = [root]
+    for pid in found:
+        found += sorted(child for child in children.get(pid, ()) if child != os.getpid())
+    return found
 
 
 def words(pid: int, name: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import numpy as np
 from profkit.capture import records
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.packer import captures_on, pack_spool
-from profkit.capture.proc_files import words
+from profkit.capture.proc_files import descendants, words
 from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Launcher, Sampled, SeenProcess
 from profkit.capture.reservation import spool_prefix
@@ -37,7 +36,7 @@ def spool_of(named: str | os.PathLike[str]) -> Path | None:
     text = os.fspath(named)
     if not settings.is_number(text):
         return None
-    for pid in (int(text), *_children(int(text))):
+    for pid in descendants(int(text)):
         spool = _spool_in_environment(pid)
         if spool is not None:
             return spool
@@ -64,14 +63,6 @@ def _spool_in_environment(pid: int) -> Path | None:
     return None
 
 
-def _children(pid: int) -> Iterator[int]:
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            yield from map(int, path.read_text().split())
-        except (OSError, ValueError):
-            continue
-
-
 def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -> Sampled | None:
     """Return what the sampler saw, updated with the kernel's counters."""
     if launcher is None or launcher.kernel != process_facts.boot_id():
@@ -79,7 +70,7 @@ def _seen_now(spool: Path, launcher: Launcher | None, sampled: Sampled | None) -
     root = (
         sampled.root
         if sampled is not None
-        else next((pid for pid in _children(launcher.pid) if _spool_in_environment(pid) == spool), None)
+        else next((pid for pid in descendants(launcher.pid) if _spool_in_environment(pid) == spool), None)
     )
     if root is None:
         return sampled

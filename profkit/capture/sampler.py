@@ -31,7 +31,7 @@ LONGEST_PERIOD = 2.0
 MOST_READINGS = 1 << 14
 #: Seconds between saves, in case the launcher is killed: the first, and later; and their part of one core.
 SAVE_FIRST, SAVE_INTERVAL, SAVE_SHARE = 2.0, 10.0, 0.001
-#: Seconds without yardsticks, since the target starts, and CPUs that must be free for one.
+#: Seconds without yardsticks, since the target starts, and CPUs that must be free for work beside it.
 YARDSTICKS_FIRST, SPARE_CPUS = 0.25, 0.8
 #: Weight of the newest sample in the mean cost.
 _NEWEST = 0.2
@@ -69,6 +69,7 @@ class Sampler:
         self._begin = time.monotonic()
         self._thread: threading.Thread | None = None
         self._unsaved = ""
+        self._meters: Meters | None = None
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
             self._notes.append({"code": "sampler-no-proc"})
             self._save(None)
@@ -96,6 +97,7 @@ class Sampler:
         watch = None
         try:
             watch = _Watch(self._target, self._spool, self._running)
+            self._meters = watch.meters
             self._watch(watch)
         except Exception as error:  # the target's run must not be lost for this
             self._notes.append({"code": "sampler-stopped", "subject": repr(error)})
@@ -117,7 +119,7 @@ class Sampler:
             took = time.thread_time() - begun
             watch.look_around(final=final)  # has its own share of a core
             if not final:
-                self._measure_machine(watch.meters)
+                self._measure_machine()
             if self._samples > 1:  # the first finds everything
                 cost = max(took, cost + _NEWEST * (took - cost))  # slower at once, faster little by little
             if final:
@@ -134,10 +136,14 @@ class Sampler:
             until = now + self._period(now - self._begin, cost)
             self._bell.wait(min([until, *(edge for edge in self._edges if edge > now)]) - now)
 
-    def _measure_machine(self, meters: Meters) -> None:
-        if self._yardsticks is None or time.monotonic() < self._due:
-            return
-        if meters.idle_cpus() < SPARE_CPUS or not host.has_free_cpu(host.cpus_to_use()):
+    def has_cpu_to_spare(self) -> bool:
+        """Return whether a CPU was free for a while, since threads that share work are not always ready."""
+        if self._meters is None or self._meters.idle_cpus() < SPARE_CPUS:
+            return False
+        return host.has_free_cpu(host.cpus_to_use())
+
+    def _measure_machine(self) -> None:
+        if self._yardsticks is None or time.monotonic() < self._due or not self.has_cpu_to_spare():
             return
         begun = time.thread_time()
         self._yardsticks.read_next()

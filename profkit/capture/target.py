@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # numpy, which starting a target does not need
 
 #: Seconds in which nothing is done beside a target: it imports, and libraries start threads on all CPUs.
 _STARTING_S = 0.25
-#: Seconds for which a CPU must have been free, and how many CPUs.
-_LOOK_S, _SPARE_CPUS = 0.1, 0.8
+#: Seconds between two looks for a CPU that is free.
+_LOOK_S = 0.1
 #: A run of fewer seconds has no yardsticks after it: the machine has not changed.
 _MOMENT_S = 0.05
 #: What packing imports, in pieces that each wait for a free CPU; `numpy.unique` imports `numpy.ma`.
@@ -215,8 +215,8 @@ class Target:
             # numpy's BLAS must not start its thread pool beside the target's.
             os.environ["OPENBLAS_NUM_THREADS"] = "1"
             for modules in _NEEDED:
-                while self._beside and not self._over.is_set() and not self._has_cpu_to_spare():
-                    pass
+                while self._beside and not (self._over.is_set() or self._has_cpu_to_spare()):
+                    self._over.wait(_LOOK_S)
                 if self._over.is_set():
                     break  # packing imports what it needs of the rest
                 for module in modules:
@@ -231,14 +231,7 @@ class Target:
                 look_ahead(self._spool, self._sources, self._over)
 
     def _has_cpu_to_spare(self) -> bool:
-        """Return whether a CPU was free for a while: threads that share work are not always ready."""
-        begin, before = time.monotonic(), host.take_busy()
-        self._over.wait(_LOOK_S)
-        after = host.take_busy()
-        if before is None or after is None:
-            return False
-        idle = (os.cpu_count() or 1) - (after - before) / (time.monotonic() - begin)
-        return idle >= _SPARE_CPUS and host.has_free_cpu(host.cpus_to_use())
+        return self._sampler is not None and self._sampler.has_cpu_to_spare()
 
     def prepared(self) -> Sources:
         """Complete what packing needs, and return the sources; raise what failed beside the target."""

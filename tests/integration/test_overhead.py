@@ -432,7 +432,7 @@ def test_looks_come_by_the_cpu_time_that_a_process_gets(tmp_path: Path) -> None:
 
 
 FORKS = """
-import os, tier, time
+import logging, os, tier, time  # logging has a function in Python called after each fork
 
 def leaf(): pass
 
@@ -460,7 +460,7 @@ open("ran", "w").write(str(ran))
 """
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
+@pytest.mark.parametrize("version", [*BOTH_WAYS, "3.13"])
 def test_forks(tmp_path: Path, version: str) -> None:
     """From Python 3.12 on `os.fork` warns where there are threads: there are none of the tracer's then."""
     command = (interpreter(version), "-W", "error", script(tmp_path, FORKS))

@@ -60,7 +60,7 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Pat
     """
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
     name = "_tracer_abi3.so" if limited else "_tracer.so"
-    others = {"hook_none.c", "hook_profile.c" if limited else "hook_monitoring.c"}
+    others = {"hook_profile.c" if limited else "hook_monitoring.c"}
     sources = sorted(path for path in SOURCES.glob("*.c") if path.name not in others)
     words = [compiler(), *FLAGS, *flags, *(("-DPROFKIT_ABI3",) if limited else ()), f"-I{headers}"]
 

@@ -51,7 +51,7 @@ def test_the_package_and_its_help_are_light() -> None:
         # Nor any sentence, while a target is captured.
         (
             "import profkit.cli.capture, profkit.capture.launcher, profkit.capture.target, profkit.capture.sampler",
-            *([], "numpy profkit.model profkit.report"),
+            *([], "numpy statistics profkit.model profkit.report"),
         ),
         ("import profkit.formats", [], "numpy zipfile"),
         ("from profkit.formats import load_run; load_run(sys.argv[1])", PLAIN[:1], "zipfile"),

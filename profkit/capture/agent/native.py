@@ -129,13 +129,13 @@ class ThreadTracer(Tracer):
     def pause(self) -> None:
         traced = self._living.get(_get_ident())
         if traced is not None:
-            traced.suspend()
+            traced.collector.disable()
 
     def resume(self) -> None:
         self._follow_foreign()
         traced = self._living.get(_get_ident())
         if traced is not None:
-            traced.resume()
+            traced.collector.enable()
 
     def _follow_foreign(self) -> None:
         """Trace threads not started by `threading` too."""
@@ -150,7 +150,7 @@ class ThreadTracer(Tracer):
                     self._living.pop(ident, None)
             self._look_for_ended = 2 * max(_FEW_THREADS, len(self._living))
         traced = self._living[_get_ident()] = _Traced(self._collector)
-        traced.resume()
+        traced.collector.enable()
         return traced
 
     def sees(self) -> bool:
@@ -173,7 +173,7 @@ class ThreadTracer(Tracer):
                 traced.collector.remember()
             # Skip the agent's own frames, and the `behind` frames outside them, which are not the target's.
             skip = own_depth() + behind if ident == own and behind else 0
-            traced.running = bool(traced.collector.adopt({ident: native}, skip, most, fresh))
+            traced.collector.adopt({ident: native}, skip, most, fresh)
 
     def close(self) -> None:
         self._between = True
@@ -186,12 +186,10 @@ class ThreadTracer(Tracer):
             self._of_others.suspend()
             self._of_others = None
         for traced in list(self._living.values()):
-            if traced.running:
-                traced.running = False
-                traced.collector.suspend()
+            traced.collector.suspend()
 
     def displaced(self) -> bool:
-        return any(traced.displaced() for traced in list(self._living.values()))
+        return any(traced.collector.displaced() for traced in list(self._living.values()))
 
     def finish(self) -> None:
         if self._of_others is not None:
@@ -284,26 +282,8 @@ def threads_to_trace(main: int) -> Dict[int, int]:
 
 
 class _Traced:
+    """A thread's collector, which does nothing when it is asked twice, and the thread's native id."""
+
     def __init__(self, collector: Any) -> None:
         self.collector = collector()
         self.native = _thread.get_native_id()
-        self.running = False
-
-    def resume(self) -> None:
-        """Trace the thread, unless it is traced already."""
-        if not self.running:
-            self.running = True
-            try:
-                self.collector.enable()
-            except ValueError:
-                self.running = False  # another profiler has the place
-
-    def suspend(self) -> None:
-        """Stop tracing; open calls are closed with exact times."""
-        if self.running:
-            self.collector.disable()
-            self.running = False
-
-    def displaced(self) -> bool:
-        """Whether another profile function has replaced the collector in this thread."""
-        return bool(self.running and self.collector.displaced())

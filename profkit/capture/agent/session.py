@@ -20,7 +20,7 @@ from . import event_costs, native, process_facts, settings, windows
 from .import_hook import after_import
 from .own_profilers import OwnProfilers
 from .process_record import ProcessRecord
-from .tier_changes import Tiers, at_next_instruction, overhead_asked
+from .tier_changes import Tiers, overhead_asked
 from .tracer import FREE_THREADED, PER_THREAD, Tracer
 from .undisturbed import heed_interrupts, ignore_interrupts, without_collections
 
@@ -173,9 +173,7 @@ class Session:
         """Have the tracer's thread follow the windows; forks end it."""
         if self._tiers is None or self._over or not (self._begun and self._windowed):
             return
-        if not self._tiers.follow(
-            lambda: without_collections(self._follow_windows), self._after_fork_in_parent
-        ):
+        if not self._tiers.follow(lambda: without_collections(self._follow_windows)):
             self._notes["windows_missed"] = True
 
     def _follow_windows(self) -> float:
@@ -303,12 +301,6 @@ class Session:
             self._notes["displaced"] = True
 
     # Forks
-
-    def _after_fork_in_parent(self) -> None:
-        """Follow windows again once `os.fork`, which warns of threads, has returned."""
-        self._native.watch_again()
-        if not self._over:
-            at_next_instruction(sys._getframe().f_back, self._watch_windows)
 
     def _after_fork_in_child(self) -> None:
         """Await the first call: many children exec or exit at once, and so cost next to nothing."""

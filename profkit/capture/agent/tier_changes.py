@@ -7,7 +7,6 @@ threads from Python 3.12 on.
 from __future__ import annotations
 
 import os
-import sys
 from time import perf_counter
 
 from . import native, settings
@@ -20,11 +19,6 @@ if TYPE_CHECKING:
     from .tracer import Tracer
 
 _os_symlink = os.symlink
-
-_MONITORING: Any = getattr(sys, "monitoring", None)
-
-#: Tools with higher numbers are called first; above 2 (cProfile) we run before it sees the event.
-_TOOLS = (4, 3, 5)
 
 #: Seconds that count as a process's start-up, mostly imports.
 _START = 1.0
@@ -71,24 +65,21 @@ class Tiers:
 
     def watch(self, sampled: bool) -> bool:
         """Follow the tracer, sampling at once if `sampled`; return whether stacks can be read."""
-        self._has_begun(self._module.watch(self._change), self._module.watch_again)
+        self._has_begun(self._module.watch(self._change))
         if self.watching and sampled:
             self._module.want_samples()
         return self.watching
 
-    def follow(self, follow: Callable[[], float], again: Callable[[], None]) -> bool:
-        """Have `follow` called when windows may have changed, and as it says; return whether it will be.
-
-        `again` is called in the parent after a fork.
-        """
-        self._has_begun(self._module.follow_windows(follow), again)
+    def follow(self, follow: Callable[[], float]) -> bool:
+        """Have `follow` called when windows may have changed, and as it says; return whether it will be."""
+        self._has_begun(self._module.follow_windows(follow))
         return self.watching
 
-    def _has_begun(self, began: bool, again: Callable[[], None]) -> None:
+    def _has_begun(self, began: bool) -> None:
         self.watching = bool(began)
         if self.watching and not _stopped_for_forks:
             _stopped_for_forks.append(True)
-            os.register_at_fork(before=self._module.pause_watching, after_in_parent=again)
+            os.register_at_fork(before=self._module.pause_watching, after_in_parent=self._module.watch_again)
 
     def _change(self) -> None:
         """Trace all calls from now on, or none; called by the tracer's thread."""
@@ -129,27 +120,3 @@ class Tiers:
             self.threads()
             self._module.stop_watching()
             self.watching = False
-
-
-def at_next_instruction(frame: Any, function: Callable[[], None]) -> None:
-    """Call a function at the next instruction of `frame`; at once if this Python cannot see it."""
-    for tool in _TOOLS if _MONITORING is not None and frame is not None else ():
-        try:
-            _MONITORING.use_tool_id(tool, "profkit")
-        except ValueError:
-            continue
-        event = _MONITORING.events.INSTRUCTION
-
-        def call(code: Any, offset: int, tool: int = tool, event: int = event) -> None:
-            try:
-                _MONITORING.set_local_events(tool, code, 0)
-                _MONITORING.register_callback(tool, event, None)
-                _MONITORING.free_tool_id(tool)
-                function()
-            except Exception:
-                pass  # the target would get a callback's exception
-
-        _MONITORING.register_callback(tool, event, call)
-        _MONITORING.set_local_events(tool, frame.f_code, event)
-        return
-    function()

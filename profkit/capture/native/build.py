@@ -70,14 +70,14 @@ TRACER = Library(
     ("-pthread", "-Wl,-z,nodelete"),
     python=True,
     until=(3, 11),
-    without=("hook_monitoring.c", "hook_none.c"),
+    without=("hook_monitoring.c",),
 )
 LATER_TRACER = Library(
     NATIVE / "tracer",
     "_tracer_abi3.abi3.so",
     ("-pthread", "-Wl,-z,nodelete", "-DPROFKIT_ABI3"),
     python=True,
-    without=("hook_profile.c", "hook_none.c"),
+    without=("hook_profile.c",),
 )
 FREE_TRACER = TRACER._replace(
     flags=(*LATER_TRACER.flags, "-DPROFKIT_FREE_THREADED"),

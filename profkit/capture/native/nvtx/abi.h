@@ -1,7 +1,6 @@
 /* The interface between NVTX 3 and an injected tool, written from its documentation without NVTX's headers: export
  * tables, function numbers, and event attributes. */
-#ifndef PROFKIT_NVTX_ABI_H
-#define PROFKIT_NVTX_ABI_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -105,5 +104,3 @@ _Static_assert(offsetof(struct nvtx_attributes, payload) == 24, "event attribute
 _Static_assert(offsetof(struct nvtx_attributes, message_type) == 32, "event attributes: message type");
 _Static_assert(offsetof(struct nvtx_attributes, message) == 40, "event attributes: message");
 _Static_assert(sizeof(struct nvtx_attributes) == 48, "event attributes: size (64-bit machines only)");
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef PROFKIT_NVTX_COLLECTOR_H
-#define PROFKIT_NVTX_COLLECTOR_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -114,5 +113,3 @@ void profkit_nvtx_end(uint64_t id);
 /* inject.c */
 
 bool collector_ready(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* A process's files of events (`.nvtx`) and definitions (`.nvtxdefs`), read by profkit/formats/nvtx_log.py. They are
  * little-endian, only grow, and are zero where unwritten. */
-#ifndef PROFKIT_NVTX_LAYOUT_H
-#define PROFKIT_NVTX_LAYOUT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -28,7 +27,7 @@ struct event_header {
     uint64_t monotonic_ns; /* both clocks at one moment; events use CLOCK_MONOTONIC */
     uint64_t realtime_ns;
     _Atomic uint64_t lost;   /* events without room */
-    _Atomic uint64_t folded; /* events with a name beyond the cap, its digits replaced */
+    _Atomic uint64_t folded; /* events with a name beyond the cap, its numbers replaced */
     _Atomic uint64_t bytes;  /* given to chunks so far, including this page */
 };
 
@@ -70,5 +69,3 @@ struct definition {
     uint32_t id;
     uint32_t extra;
 };
-
-#endif

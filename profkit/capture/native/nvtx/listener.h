@@ -1,7 +1,6 @@
 /* Reports of pushed ranges to profkit's tracer, which finds `profkit_nvtx_listen` by dlsym() in this library: it and
  * NVTX load it by the same path. */
-#ifndef PROFKIT_NVTX_LISTENER_H
-#define PROFKIT_NVTX_LISTENER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ typedef void (*nvtx_listen_function)(const struct range_listener *listener);
 
 /* Report ranges of this name, in the default domain for an empty `domain`, in any for NULL. */
 typedef bool (*nvtx_watch_function)(const char *name, const char *domain);
-
-#endif

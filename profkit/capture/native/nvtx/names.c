@@ -6,7 +6,7 @@
 
 #include "collector.h"
 
-/* Most strings kept. Beyond this, as with step numbers in names, digits of new names are replaced; the reserve is
+/* Most strings kept. Beyond this, as with step numbers in names, numbers in new names are replaced; the reserve is
  * for really new ones. */
 enum { MOST_NAMES = 1 << 16, RESERVED_NAMES = 1 << 12, FIRST_SLOTS = 1 << 10 };
 
@@ -30,7 +30,7 @@ static _Atomic(struct table *) names;
 static uint32_t name_count;
 static _Atomic bool names_full;
 static _Atomic uint64_t retry_define_ns;
-static struct pending *definitions;
+static struct pending *definitions, **last_definition = &definitions; /* oldest first */
 static unsigned definition_count;
 static struct domain domains[MOST_DOMAINS];
 static uint16_t domain_count;
@@ -127,19 +127,55 @@ static struct name *intern_within(const char *text, size_t bytes, uint32_t most)
     return name;
 }
 
-/* Replace runs of digits by `{n}`, as in reports. */
-static size_t fold_digits(const char *text, size_t bytes, char *folded, size_t room)
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+/* Whether a character continues a word; those beyond ASCII do. */
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
+}
+
+/* Return the end of the number at `i`, or `i` if there is none: an address, or digits with an optional fraction, not
+ * followed by a letter. `pattern_of` in profkit/measure/range_stats.py finds the same. */
+static size_t end_of_number(const char *text, size_t bytes, size_t i)
+{
+    size_t end = i + 2;
+    if (i > 0 && is_digit(text[i - 1]))
+        return i; /* inside a number that a letter follows */
+    if (i + 2 < bytes && text[i] == '0' && text[i + 1] == 'x' && is_hex(text[i + 2])) {
+        while (end < bytes && is_hex(text[end]))
+            end++;
+        if (end == bytes || !(is_word(text[end]) || is_digit(text[end])))
+            return end;
+    }
+    for (end = i; end < bytes && is_digit(text[end]);)
+        end++;
+    if (end + 1 < bytes && text[end] == '.' && is_digit(text[end + 1])) {
+        size_t fraction = end + 1;
+        while (fraction < bytes && is_digit(text[fraction]))
+            fraction++;
+        return fraction < bytes && is_word(text[fraction]) ? end : fraction;
+    }
+    return end < bytes && is_word(text[end]) ? i : end;
+}
+
+/* Replace the numbers in a text by `{n}`, as in reports; return the bytes, 0 without room. */
+static size_t without_numbers(const char *text, size_t bytes, char pattern[MOST_TEXT])
 {
     size_t used = 0;
-    for (size_t i = 0; i < bytes && used + 3 <= room;) {
-        if (text[i] < '0' || text[i] > '9') {
-            folded[used++] = text[i++];
-            continue;
+    for (size_t i = 0; i < bytes;) {
+        if (used + 3 > MOST_TEXT)
+            return 0;
+        size_t end = is_digit(text[i]) ? end_of_number(text, bytes, i) : i;
+        if (end > i) {
+            memcpy(pattern + used, "{n}", 3);
+            used += 3;
+            i = end;
+        } else {
+            pattern[used++] = text[i++];
         }
-        memcpy(folded + used, "{n}", 3);
-        used += 3;
-        while (i < bytes && text[i] >= '0' && text[i] <= '9')
-            i++;
     }
     return used;
 }
@@ -148,9 +184,9 @@ static size_t fold_digits(const char *text, size_t bytes, char *folded, size_t r
 __attribute__((noinline)) static struct name *intern_folded(const char *text, size_t bytes)
 {
     char folded[MOST_TEXT];
-    size_t used = fold_digits(text, bytes, folded, sizeof folded);
+    size_t used = without_numbers(text, bytes, folded);
     files_count_folded();
-    struct name *name = intern_within(folded, used, MOST_NAMES + RESERVED_NAMES - 1);
+    struct name *name = used > 0 ? intern_within(folded, used, MOST_NAMES + RESERVED_NAMES - 1) : NULL;
     return name != NULL ? name : intern_within(too_many, sizeof too_many - 1, MOST_NAMES + RESERVED_NAMES);
 }
 
@@ -234,58 +270,12 @@ uint32_t names_use(struct name *name)
     return name->id;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-static bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-
-/* Whether a character continues a word; those beyond ASCII do. */
-static bool is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (unsigned char)c >= 0x80;
-}
-
-/* Return the end of the number at `i`, or `i` if there is none: an address, or digits with an optional fraction, not
- * followed by a letter. `pattern_of` in profkit/measure/range_stats.py finds the same. */
-static size_t end_of_number(const char *text, size_t bytes, size_t i)
-{
-    size_t end = i + 2;
-    if (i > 0 && is_digit(text[i - 1]))
-        return i; /* inside a number that a letter follows */
-    if (i + 2 < bytes && text[i] == '0' && text[i + 1] == 'x' && is_hex(text[i + 2])) {
-        while (end < bytes && is_hex(text[end]))
-            end++;
-        if (end == bytes || !(is_word(text[end]) || is_digit(text[end])))
-            return end;
-    }
-    for (end = i; end < bytes && is_digit(text[end]);)
-        end++;
-    if (end + 1 < bytes && text[end] == '.' && is_digit(text[end + 1])) {
-        size_t fraction = end + 1;
-        while (fraction < bytes && is_digit(text[fraction]))
-            fraction++;
-        return fraction < bytes && is_word(text[fraction]) ? end : fraction;
-    }
-    return end < bytes && is_word(text[end]) ? i : end;
-}
-
 __attribute__((noinline)) static struct name *make_pattern(struct name *name)
 {
     char text[MOST_TEXT];
-    size_t used = 0;
-    for (size_t i = 0; i < name->bytes;) {
-        if (used + 3 > sizeof text)
-            return name; /* unchanged: the reader folds it */
-        size_t end = is_digit(name->text[i]) ? end_of_number(name->text, name->bytes, i) : i;
-        if (end > i) {
-            memcpy(text + used, "{n}", 3);
-            used += 3;
-            i = end;
-        } else {
-            text[used++] = name->text[i++];
-        }
-    }
-    if (used == name->bytes && memcmp(text, name->text, used) == 0)
-        return name;
+    size_t used = without_numbers(name->text, name->bytes, text);
+    if (used == 0 || (used == name->bytes && memcmp(text, name->text, used) == 0))
+        return name; /* without room, too: the reader folds it */
     struct name *pattern = intern_within(text, used, MOST_NAMES + RESERVED_NAMES - 1);
     return pattern != NULL ? pattern : name;
 }
@@ -307,14 +297,12 @@ struct name *names_pattern(struct name *name)
 static struct pending *define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text)
 {
     size_t bytes = length_of(text);
-    for (struct pending *known = definitions; known != NULL; known = known->next) {
-        if (known->kind != kind || known->id != id || known->extra != extra)
-            continue;
-        if (known->bytes == bytes && memcmp(known->text, text, bytes) == 0)
-            return known;
-        break; /* renamed */
-    }
-    struct pending *fresh = NULL;
+    struct pending *fresh = NULL, *newest = NULL;
+    for (struct pending *known = definitions; known != NULL; known = known->next)
+        if (known->kind == kind && known->id == id && known->extra == extra)
+            newest = known;
+    if (newest != NULL && newest->bytes == bytes && memcmp(newest->text, text, bytes) == 0)
+        return newest; /* else renamed */
     if (definition_count < MOST_DEFINITIONS)
         fresh = malloc(sizeof *fresh + bytes);
     if (fresh == NULL)
@@ -324,8 +312,9 @@ static struct pending *define(enum definition_kind kind, uint32_t id, uint32_t e
     fresh->extra = extra;
     fresh->bytes = bytes;
     memcpy(fresh->text, text, bytes);
-    fresh->next = definitions;
-    definitions = fresh;
+    fresh->next = NULL;
+    *last_definition = fresh;
+    last_definition = &fresh->next;
     definition_count++;
     files_define(kind, id, extra, text, bytes);
     return fresh;
@@ -345,20 +334,8 @@ void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
 /* Write definitions made before there were files, oldest first, as the last name wins. */
 void names_files_opened(void)
 {
-    struct pending *reversed = NULL;
-    while (definitions != NULL) {
-        struct pending *next = definitions->next;
-        definitions->next = reversed;
-        reversed = definitions;
-        definitions = next;
-    }
-    while (reversed != NULL) {
-        struct pending *next = reversed->next;
-        files_define(reversed->kind, reversed->id, reversed->extra, reversed->text, reversed->bytes);
-        reversed->next = definitions;
-        definitions = reversed;
-        reversed = next;
-    }
+    for (const struct pending *known = definitions; known != NULL; known = known->next)
+        files_define(known->kind, known->id, known->extra, known->text, known->bytes);
 }
 
 /* Return the domain of a name, always the same one; NULL (the default one) without room. */

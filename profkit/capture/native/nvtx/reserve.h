@@ -1,5 +1,4 @@
-#ifndef PROFKIT_RESERVE_H
-#define PROFKIT_RESERVE_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,5 +34,3 @@ static inline bool reserve(int fd, uint64_t offset, size_t bytes) {
     }
     return true;
 }
-
-#endif

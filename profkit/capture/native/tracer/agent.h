@@ -1,7 +1,6 @@
 /* Calls from the tracer into the agent, in the thread that has just made a call, such as to look at the process when
  * due. They make no events. */
-#ifndef PROFKIT_AGENT_H
-#define PROFKIT_AGENT_H
+#pragma once
 
 #include "python_api.h"
 
@@ -41,5 +40,3 @@ void agent_range(bool begins);
 /* Call what is due, in the thread of `table` or (NULL) the sampler's. Return -1 with an exception that a signal
  * handler of the target raised. */
 int agent_remind(struct table *table);
-
-#endif

@@ -131,16 +131,15 @@ static void book(const struct charge *charge, bool sampled) {
         pause_add(table, function, charge->what, charge->blocked, charge->samples);
 }
 
-struct booked booking_take(void) {
-    struct booked all = {0};
+int64_t booking_take(void) {
+    int64_t queued = 0;
     bool sampled = tiers_now() == TIER_SAMPLED;
     struct seen_thread *ended, *next;
     struct seen *taken = looks_take(&ended);
     slices_booked(clock_monotonic_ns());
     for (uint32_t i = 0; i < taken->n_charges; i++) {
         const struct charge *charge = &taken->charges[i];
-        all.samples += charge->what == PAUSE_HELD_GIL ? 0 : charge->samples;
-        all.wait += charge->wait;
+        queued += charge->wait;
         if (charge->run + charge->wait + charge->blocked > 0)
             book(charge, sampled);
     }
@@ -149,5 +148,5 @@ struct booked booking_take(void) {
         next = ended->next;
         looks_forget_thread(ended);
     }
-    return all;
+    return queued;
 }

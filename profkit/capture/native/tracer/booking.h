@@ -1,18 +1,9 @@
 /* What looks have seen (looks.h) is added to the tables. */
-#ifndef PROFKIT_BOOKING_H
-#define PROFKIT_BOOKING_H
+#pragma once
 
 #include "python_api.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/* What was booked: samples, and the ns for which threads queued. */
-struct booked {
-    int64_t samples, wait;
-};
-
-/* Take what was seen and add it to the tables, with the GIL. */
-struct booked booking_take(void);
-
-#endif
+/* Take what was seen and add it to the tables, with the GIL; return the ns for which threads queued. */
+int64_t booking_take(void);

@@ -2,8 +2,7 @@
  *
  * As in cProfile, the clock is read last at a call's start and first at its end: the tracer's time falls to the
  * caller. */
-#ifndef PROFKIT_CALLS_H
-#define PROFKIT_CALLS_H
+#pragma once
 
 #include "tables.h"
 
@@ -142,5 +141,3 @@ static inline void call_ends(struct table *table, const void *key, const struct 
     else
         calls_resynchronise(table, key);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* The clock of the hot path: the time stamp counter if it is the kernel's clock source, else CLOCK_MONOTONIC (vDSO).
  * A reading takes 9 ns against 21 ns on an EPYC under KVM; a call needs two. */
-#ifndef PROFKIT_CLOCK_H
-#define PROFKIT_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void clock_describe(int64_t *ticks, int64_t *ns, double *ns_per_tick);
 
 /* Return seconds per tick over all time since clock_start(), which gets more exact with time. */
 double clock_seconds_per_tick(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* The type `Collector`, common to all builds; hook.h declares what differs. */
-#ifndef PROFKIT_COLLECTOR_H
-#define PROFKIT_COLLECTOR_H
+#pragma once
 
 #include "python_api.h"
 #include "tables.h"
@@ -25,5 +24,3 @@ struct table *collector_table_for(struct collector *collector, pid_t native, uns
 struct table *collector_table_of_this_thread(struct collector *collector);
 
 PyObject *collector_type(void);
-
-#endif

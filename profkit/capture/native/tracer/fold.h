@@ -1,8 +1,7 @@
 /* Tables in a file outlive their threads. The largest are kept, the others are folded into a sum, which bounds
  * programs with a thread per task. A new sum replaces the old one and the folded tables by one store of the epoch,
  * so readers count each call once whenever the process dies. The GIL is held. */
-#ifndef PROFKIT_FOLD_H
-#define PROFKIT_FOLD_H
+#pragma once
 
 #include "python_api.h"
 
@@ -28,5 +27,3 @@ void tables_forget(void);
 
 /* Leave all tables as they are in the file, before store_close(). */
 void tables_leave(void);
-
-#endif

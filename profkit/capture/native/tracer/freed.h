@@ -1,7 +1,6 @@
 /* Code objects that were freed. A stack is read without the GIL and booked later; what it names may be gone by then,
  * and its memory another object's. */
-#ifndef PROFKIT_FREED_H
-#define PROFKIT_FREED_H
+#pragma once
 
 #include "python_api.h"
 
@@ -17,5 +16,3 @@ uint64_t freed_count(void);
 /* Whether a code object may have been freed after the first `count` were: always where nobody tells, or too many were.
  * With the GIL. */
 bool freed_since(uintptr_t code, uint64_t count);
-
-#endif

@@ -1,7 +1,6 @@
-/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, hook_none.c without
- * GIL. */
-#ifndef PROFKIT_HOOK_H
-#define PROFKIT_HOOK_H
+/* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, else, and for what these
+ * leave out, hook_none.c. */
+#pragma once
 
 #include "calls.h"
 #include "collector.h"
@@ -39,11 +38,19 @@ bool hook_burst(bool on);
 /* Release what bursts have taken. */
 void hook_burst_over(void);
 
+/* A function that the interpreter calls later, as those of Py_AddPendingCall(). */
+typedef int (*deferred)(void *nothing);
+
 /* Have the main thread call a function at its next Python instruction; from any thread, without GIL; false if
  * impossible. */
-bool hook_ask_main(int (*function)(void *));
+bool hook_ask_main(deferred function);
 
-/* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible. */
+/* The same in the calling thread, which returns from a fork, when os.fork() has returned: from Python 3.12 on it warns of
+ * threads, in some versions after all hooks of the fork. */
+bool hook_after_fork(deferred function);
+
+/* Start or stop counting Python calls by seldom_call(), except for functions that it refused; false if impossible: a
+ * profile function, up to Python 3.11, applies to everything that a thread runs. */
 bool hook_count(bool on);
 
 void hook_count_over(void);
@@ -54,5 +61,3 @@ bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, 
 
 /* Close open calls and stop receiving events of all threads, from any thread. */
 int hook_suspend(struct collector *collector);
-
-#endif

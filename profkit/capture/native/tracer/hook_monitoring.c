@@ -333,13 +333,6 @@ static int end_events(struct collector *collector, bool counts) {
 
 int hook_disable(struct collector *collector) { return end_events(collector, false); }
 
-void hook_leave_thread(void) {}
-
-void hook_follow_others(struct collector *collector, bool on) {
-    (void)collector;
-    (void)on;
-}
-
 bool hook_adopt(struct collector *collector, unsigned long ident, pid_t native, PyObject *frame, struct adopted which) {
     struct table *table = collector->enabled ? collector_table_for(collector, native, ident) : NULL;
     bool own = native == kernel_thread_id();
@@ -390,22 +383,52 @@ static const struct subscription counted[] = {
 
 static struct tool burst = TOOL(0, counted);
 
-static bool take_burst_tool(void) {
-    for (burst.id = 4; burst.id >= 3; burst.id--)
-        if (take(&burst))
+/* Take one of the ids that the target is most likely to leave. */
+static bool take_any(struct tool *tool) {
+    if (tool->events)
+        return true;
+    for (tool->id = 4; tool->id >= 3; tool->id--)
+        if (take(tool))
             return true;
     return false;
 }
 
 bool hook_burst(bool on) {
-    bool done = (burst.events || (on && take_burst_tool())) && set_events(&burst, on ? burst.events : 0) == 0;
+    bool done = (on ? take_any(&burst) : burst.events != 0) && set_events(&burst, on ? burst.events : 0) == 0;
     PyErr_Clear();
     return done || !on;
 }
 
 void hook_burst_over(void) { give_back(&burst); }
 
-bool hook_ask_main(int (*function)(void *)) {
-    (void)function;
-    return false;
+/* After a fork */
+
+static deferred after_fork;
+static struct tool returning;
+
+static int set_local_events(PyObject *code, int events) {
+    return tell(PyObject_CallMethod(monitoring, "set_local_events", "iOi", returning.id, code, events));
+}
+
+static PyObject *on_return(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
+    if (count > 0)
+        set_local_events(arguments[0], 0);
+    give_back(&returning);
+    after_fork(NULL);
+    return none();
+}
+
+static PyMethodDef returns = CALLBACK(on_return);
+static const struct subscription instructions[] = {{"INSTRUCTION", &returns}};
+static struct tool returning = TOOL(0, instructions);
+
+bool hook_after_fork(deferred function) {
+    PyObject *code = attribute((PyObject *)PyEval_GetFrame(), "f_code");
+    after_fork = function;
+    bool done = code && take_any(&returning) && set_local_events(code, returning.events) == 0;
+    if (!done)
+        give_back(&returning);
+    PyErr_Clear();
+    Py_DecRef(code);
+    return done;
 }

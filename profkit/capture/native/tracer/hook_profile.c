@@ -21,8 +21,6 @@
 #include "stacks.h"
 #include "waiting.h"
 
-int hook_start(void) { return 0; }
-
 /* Version differences: the frame that the interpreter runs, and the flag beside the profile function that says
  * whether a thread is traced. */
 #if PY_VERSION_HEX >= 0x030B0000
@@ -398,9 +396,7 @@ bool hook_burst(bool on) {
     return any;
 }
 
-void hook_burst_over(void) {}
-
-bool hook_ask_main(int (*function)(void *)) {
+bool hook_ask_main(deferred function) {
     if (Py_AddPendingCall(function, NULL) < 0)
         return false;
 #if PY_VERSION_HEX >= 0x03090000
@@ -410,7 +406,4 @@ bool hook_ask_main(int (*function)(void *)) {
     return true;
 }
 
-/* A profile function applies to everything a thread runs, so counting single functions is impossible. */
-bool hook_count(bool on) { return !on; }
-
-void hook_count_over(void) {}
+bool hook_after_fork(deferred function) { return function(NULL) == 0; }

@@ -266,14 +266,16 @@ bool kernel_read_own(struct reading *reading) {
     return read_at_once(thread->schedstat.descriptor, CLOCK_THREAD_CPUTIME_ID, reading);
 }
 
+static bool open_of(pid_t thread, const char *name, struct kernel_file *file) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)thread, name);
+    return is_open(file, path);
+}
+
 bool kernel_read_other(pid_t thread, struct reading *reading) {
-    char path[48];
-    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool done = read_at_once(fd, CPU_CLOCK_OF(thread), reading);
-    close(fd);
+    struct kernel_file schedstat = {0};
+    bool done = open_of(thread, "schedstat", &schedstat) && read_at_once(schedstat.descriptor, CPU_CLOCK_OF(thread), reading);
+    kernel_close(&schedstat);
     return done;
 }
 
@@ -290,15 +292,11 @@ void kernel_close_memory(void) {
 }
 
 bool kernel_wait_of(pid_t thread, struct kernel_file *schedstat, int64_t *ns) {
-    char path[48];
-    snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", (int)thread);
-    return is_open(schedstat, path) && parse_wait(schedstat->descriptor, ns);
+    return open_of(thread, "schedstat", schedstat) && parse_wait(schedstat->descriptor, ns);
 }
 
 bool kernel_text_of(pid_t thread, const char *name, struct kernel_file *file, char *text, size_t room) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%d/%s", (int)thread, name);
-    return is_open(file, path) && text_in(file->descriptor, text, room);
+    return open_of(thread, name, file) && text_in(file->descriptor, text, room);
 }
 
 /* The state is the first word after the name in brackets, the CPU the 37th. */

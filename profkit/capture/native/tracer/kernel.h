@@ -1,6 +1,5 @@
 /* The kernel's counters of threads: time on a CPU and queued for one. Also the end of threads, and forks. */
-#ifndef PROFKIT_KERNEL_H
-#define PROFKIT_KERNEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -73,5 +72,3 @@ bool kernel_follow(struct table *table);
 /* Let go of the tables' file and all descriptors, with the GIL. If no thread is in an event (`idle`), memory is freed
  * too; else it stays, since they refer to it. */
 void kernel_let_go(bool idle);
-
-#endif

@@ -1,8 +1,7 @@
 /* C functions: their identity, and cProfile's names for them. The identity is the PyMethodDef, as in cProfile: the
  * limited API gives only the function pointer, which is the same for all of pybind11's. So it is read from the
  * objects' first fields, the same in every CPython with a GIL; labels_start() checks that. */
-#ifndef PROFKIT_LABELS_H
-#define PROFKIT_LABELS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -34,5 +33,3 @@ PyObject *label_of(PyObject *object, PyObject *self);
 
 /* Whether ranges opened by functions of this file are their callers': it is part of a range library. */
 bool label_passes_on(const char *file);
-
-#endif

@@ -1,8 +1,7 @@
 /* What readers of the store's file rely on, beside store.h; layout.c asserts the offsets. Entries follow each other
  * at multiples of 16 bytes (names: 8); a kind of 0 ends a block. It is stored last, so incomplete entries are
  * absent. */
-#ifndef PROFKIT_LAYOUT_H
-#define PROFKIT_LAYOUT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ struct name_entry {
 };
 
 void layout_describe(struct store_header *header);
-
-#endif

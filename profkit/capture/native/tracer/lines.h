@@ -1,6 +1,5 @@
 /* Time per source line, from the sampler's looks, summed per function. A C function's line is in its Python caller. */
-#ifndef PROFKIT_LINES_H
-#define PROFKIT_LINES_H
+#pragma once
 
 #include "python_api.h"
 
@@ -34,5 +33,3 @@ int lines_at(PyObject *code, int64_t byte);
 
 /* Add to the sums of a function, with the GIL. */
 void lines_add(struct table *table, struct function *function, uint32_t within, uint32_t line, int64_t ns, int64_t n);
-
-#endif

@@ -1,8 +1,7 @@
 /* Looks: what the process's threads do, seen without the GIL while they run, and charging their time to stacks.
  * Times are in ns. One thread looks (sampler.c) and calls these functions with `looks_lock` held, unless stated
  * otherwise; it has the descriptors of /proc. Another books what was seen (booking.h). */
-#ifndef PROFKIT_LOOKS_H
-#define PROFKIT_LOOKS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -130,5 +129,3 @@ void looks_forget(void);
 
 /* Note where a C function is called, so that looks find threads there in it; with the GIL instead of the lock. */
 void looks_saw_call(uintptr_t code, int64_t instruction, const void *key);
-
-#endif

@@ -249,7 +249,7 @@ static PyMethodDef functions[] = {
     {"stop_watching", stop_watching, METH_NOARGS, "stop_watching()\n--\n\nEnd that thread, after what it has seen is in the tables."},
     {"pause_watching", pause_watching, METH_NOARGS, "pause_watching()\n--\n\nThe same before a fork."},
     {"watch_again", watch_again, METH_NOARGS,
-     "watch_again()\n--\n\nBegin it again where it was paused, when the main thread runs Python again."},
+     "watch_again()\n--\n\nBegin it again where it was paused, when os.fork() has returned."},
     {"watching_threads", watching_threads, METH_NOARGS, "watching_threads()\n--\n\nThe numbers of these two threads; 0 for none."},
     {"watch_collections", watch_collections, METH_O,
      "watch_collections(callbacks)\n--\n\nSum up collections of the garbage collector by the function in which they come, by a function in "

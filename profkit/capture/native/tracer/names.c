@@ -8,12 +8,13 @@
 #include "layout.h"
 #include "rank_calls.h"
 #include "store.h"
+#include "tables.h"
 
 #define FIRST_BUCKETS 256
 /* Longest text kept, in bytes; nobody reads longer ones. */
 #define MOST_TEXT 4000
-/* Places for code that is left uncounted: 8 MiB. */
-#define MOST_LEFT ((size_t)1 << 20)
+/* Code that is left uncounted: 16 MiB. */
+#define MOST_LEFT ((size_t)1 << 19)
 #define NAMES_BLOCK ((size_t)(1 << 14) - sizeof(struct block))
 
 struct name_key {
@@ -40,10 +41,8 @@ struct buckets {
 
 static struct buckets keys, names, files;
 
-/* Addresses of code that was left uncounted before it had a name: a table with free places (0), of which at most
- * half are used. */
-static uintptr_t *left;
-static size_t left_room, left_used;
+/* Code that was left uncounted before it had a name, by address. */
+static struct slots left;
 static uint32_t last_name, last_file;
 
 /* Flags of code whose calls cannot all be counted: generators and coroutines may be resumed by an exception, whose
@@ -236,34 +235,16 @@ static struct name *find_or_add(PyObject *label) {
     return name ? name : add_name(&text, hash, label);
 }
 
-/* Return the place of an address in a table of `room` places, a power of two, or the free one for it. */
-static uintptr_t *place_in(uintptr_t *table, size_t room, uintptr_t address) {
-    size_t i = hash_of_key((const void *)address) & (room - 1);
-    while (table[i] && table[i] != address)
-        i = (i + 1) & (room - 1);
-    return &table[i];
-}
+static bool was_left(const void *key) { return slots_find(&left, (uintptr_t)key) != NULL; }
 
 bool names_leave_unnamed(const void *code) {
-    if (2 * left_used >= left_room) {
-        size_t room = left_room ? 2 * left_room : FIRST_BUCKETS;
-        uintptr_t *grown = room <= MOST_LEFT ? calloc(room, sizeof *grown) : NULL;
-        if (!grown)
-            return false;
-        for (size_t i = 0; i < left_room; i++)
-            if (left[i])
-                *place_in(grown, room, left[i]) = left[i];
-        free(left);
-        left = grown;
-        left_room = room;
-    }
-    uintptr_t *place = place_in(left, left_room, (uintptr_t)code);
-    left_used += !*place;
-    *place = (uintptr_t)code;
+    if (was_left(code))
+        return true;
+    if (left.used >= MOST_LEFT || !slots_reserve(&left))
+        return false;
+    slots_put(&left, (uintptr_t)code, &left);
     return true;
 }
-
-static bool was_left(const void *key) { return left_used && *place_in(left, left_room, (uintptr_t)key); }
 
 void names_each_code(void (*visit)(PyObject *code)) {
     for (size_t i = 0; names.lists && i < names.n; i++)

@@ -4,8 +4,7 @@
  * Code with equal file, line and names is one function if the file is not real (`<string>`), so that run-time
  * compilation cannot grow without bound; in a real file (lambdas of one line) the code tells them apart. Up to
  * MOST_KEYS code objects per function are kept and found by address, others by name at each call. */
-#ifndef PROFKIT_NAMES_H
-#define PROFKIT_NAMES_H
+#pragma once
 
 #include "python_api.h"
 
@@ -67,5 +66,3 @@ bool names_leave_unnamed(const void *code);
 /* A table's function starts, or stops, using the name. */
 bool names_use(struct name *name);
 void names_release(struct name *name);
-
-#endif

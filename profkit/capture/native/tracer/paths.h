@@ -3,8 +3,7 @@
  * A call of an open function is booked at its outermost call, so recursion and nested imports neither deepen nor
  * multiply the tree (G. Ammons, T. Ball, J. R. Larus, "Exploiting Hardware Performance Counters with Flow and
  * Context Sensitive Profiling", 1997). Sums per function and edge do not depend on it. */
-#ifndef PROFKIT_PATHS_H
-#define PROFKIT_PATHS_H
+#pragma once
 
 #include "tables.h"
 
@@ -42,5 +41,3 @@ static inline struct path *path_of(struct table *table, struct path *around, str
     }
     return function->path = edge->path;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Python.h for all builds: PROFKIT_ABI3 for every CPython from 3.12 on (headers of 3.10 or 3.11); with
  * PROFKIT_FREE_THREADED, for the free-threaded interpreter of the headers (3.13 on), which samples only; else for
  * the interpreter of the headers, 3.8 to 3.11. */
-#ifndef PROFKIT_PYTHON_API_H
-#define PROFKIT_PYTHON_API_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #if defined(PROFKIT_ABI3) && !defined(PROFKIT_FREE_THREADED)
@@ -47,5 +46,3 @@ static inline const char *text_of(PyObject *string, Py_ssize_t *bytes) {
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-
-#endif

@@ -6,8 +6,7 @@
  *
  * A context is a stack of open ranges, by name and opening function; contexts form a tree. Ranges are reported in
  * their thread, perhaps without the GIL: the lock protects contexts from other threads that read them. */
-#ifndef PROFKIT_RANGES_H
-#define PROFKIT_RANGES_H
+#pragma once
 
 #include "tables.h"
 
@@ -98,5 +97,3 @@ static inline void ranges_wait(struct table *table, struct function *function, i
         row->blocked += blocked;
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Calls that wait for other ranks and make no events: methods of mpi4py, which are Cython functions. A thread in a
  * line of Python that loads such a method, and in no function called there, is in the method. */
-#ifndef PROFKIT_RANK_CALLS_H
-#define PROFKIT_RANK_CALLS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -19,5 +18,3 @@ bool rank_calls_possible(void);
 
 /* Return the kind of pause (waits.h) of the method in the line of a place, or PAUSE_NONE; leaves no exception. */
 int rank_calls_at(PyObject *code, int64_t instruction);
-
-#endif

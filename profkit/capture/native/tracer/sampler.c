@@ -122,9 +122,9 @@ static void ring(bool stop) {
 
 static void book_all(void) {
     bool sampled = tiers_now() == TIER_SAMPLED;
-    struct booked booked_now = booking_take();
+    int64_t queued = booking_take();
     if (sampled)
-        tiers_sampled(&booked_now);
+        tiers_sampled(queued);
 }
 
 static void hold_looks(bool on) {
@@ -550,7 +550,7 @@ static int start_again(void *Py_UNUSED(nothing)) {
 
 void sampler_resume(void) {
     forking -= forking > 0;
-    if (wanted_again && !forking && work == book_on) /* windows: the agent begins again, at the end of os.fork() */
+    if (wanted_again && !forking && !hook_after_fork(start_again))
         Py_AddPendingCall(start_again, NULL);
 }
 

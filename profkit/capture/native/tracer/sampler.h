@@ -4,8 +4,7 @@
  * down. In the sampled tier, each look charges a thread's time since the last one (CPU, run queue, off the CPU) to a
  * stack, so charges add up to the kernel's counters. Looks come at random times without the GIL, up to a thousand a
  * second within a hundredth of the process's pace (tiers.h); bookings about twenty times a second. */
-#ifndef PROFKIT_SAMPLER_H
-#define PROFKIT_SAMPLER_H
+#pragma once
 
 #include "python_api.h"
 
@@ -37,7 +36,7 @@ void sampler_stop(void);
 /* The same before a fork. */
 void sampler_pause(void);
 
-/* Restart after a fork, as soon as the main thread runs Python. */
+/* Restart after a fork, as soon as its thread, or else the main thread, runs Python. */
 void sampler_resume(void);
 
 /* Forget the parent's threads, in a forked child. */
@@ -48,5 +47,3 @@ int64_t sampler_used(void);
 
 /* Get the threads' native ids, 0 without a thread. */
 void sampler_threads(pid_t numbers[2]);
-
-#endif

@@ -3,8 +3,7 @@
  * When a function exceeds its allowance, its events are switched off for good, which makes it free, and its calls
  * are estimated from bursts (tiers.h). The allowance depends on the program's CPU time and the cost of a call, so
  * repeats count the same functions. */
-#ifndef PROFKIT_SELDOM_H
-#define PROFKIT_SELDOM_H
+#pragma once
 
 #include "python_api.h"
 
@@ -26,5 +25,3 @@ bool seldom_call(PyObject *code);
 
 /* Update the allowances, once in a while in the sampled tier. */
 void seldom_look(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* The busiest functions of a thread in each slice of time, from the sampler's looks. Slices get longer with the
  * process's age, so their number grows with its logarithm. Folded sums (fold.h) have none. */
-#ifndef PROFKIT_SLICES_H
-#define PROFKIT_SLICES_H
+#pragma once
 
 #include "python_api.h"
 
@@ -28,5 +27,3 @@ void slices_forget(void);
 
 /* Add what was seen of a function, with the GIL. */
 void slices_add(struct table *table, const struct function *function, int64_t ns);
-
-#endif

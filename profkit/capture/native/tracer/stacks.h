@@ -1,8 +1,7 @@
 /* Stacks of the process's threads, read without the GIL while they run. Memory is copied by process_vm_readv(2), or
  * from /proc/self/mem if refused: a stale pointer is an error, not a crash. The layout comes from the headers up to
  * Python 3.11; later, in any version, it is found by searching for values that Python reports. */
-#ifndef PROFKIT_STACKS_H
-#define PROFKIT_STACKS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -76,6 +75,4 @@ uintptr_t stacks_caller_beyond(bool *within);
 #ifndef PROFKIT_ABI3
 #include <frameobject.h>
 int64_t stacks_site(const PyFrameObject *frame);
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  * The file is a header page and extents. Each extent is its own mapping, as no descriptor is kept, and begins with
  * its size and address, by which readers follow pointers. Blocks follow, with size, kind and table number; a size of
  * 0 ends an extent. `profkit/capture/mapped_file.py` reads the file; layout.c asserts the offsets. */
-#ifndef PROFKIT_STORE_H
-#define PROFKIT_STORE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -95,5 +94,3 @@ static inline struct block *store_block_of(void *content) {
 static inline size_t store_room(void *content) {
     return store_block_of(content)->bytes - offsetof(struct block, content);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * a file, survive a kill (layout.c). Times are in ticks of clock.h, those of calls and ranges without the tracer's
  * own (table_time()); waiting is in ns. Everything but `ended` and `references` needs the GIL. Functions that
  * allocate return NULL or false without memory. */
-#ifndef PROFKIT_TABLES_H
-#define PROFKIT_TABLES_H
+#pragma once
 
 #include "python_api.h"
 
@@ -227,5 +226,3 @@ static inline void *slots_find(const struct slots *slots, uint64_t key) {
 static inline struct edge *edges_find(const struct slots *edges, const void *key) {
     return slots_find(edges, (uintptr_t)key);
 }
-
-#endif

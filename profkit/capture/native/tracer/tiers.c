@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 
 #include "agent.h"
-#include "booking.h"
 #include "calls.h"
 #include "clock.h"
 #include "fold.h"
@@ -264,12 +263,11 @@ bool tiers_ran(int64_t ns, bool moves) {
 
 void tiers_ran_in(bool byte_code, int64_t ns) { looked_in[byte_code] += ns; }
 
-void tiers_sampled(const struct booked *booked) {
+void tiers_sampled(int64_t queued) {
     struct tier_store *store = stored();
     if (!store || now_in != TIER_SAMPLED)
         return;
-    store->sampled_ns += pass(booked->wait);
-    store->samples += booked->samples;
+    store->sampled_ns += pass(queued);
     int64_t used_ns = sampler_used();
     seldom_look();
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
@@ -427,7 +425,6 @@ void tiers_end_burst(void) {
     if (store) {
         store->bursts++;
         store->burst_ns += clock_ns_in((int64_t)own);
-        store->seen += burst_calls[0] + burst_calls[1];
         store->slowed += (double)clock_ns_in((int64_t)(lasted - own));
     }
     double longest = (double)hook_traits.gap_ns;

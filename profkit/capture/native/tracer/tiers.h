@@ -11,8 +11,7 @@
  * The cost of an event is measured before the target runs (`agent/native.py`) and subtracted from call times: a
  * lower bound, for warm caches. Up to Python 3.11, traced frames also run more slowly. The effect is estimated from
  * both. */
-#ifndef PROFKIT_TIERS_H
-#define PROFKIT_TIERS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -34,9 +33,9 @@ struct tier_store {
         int64_t tier;
     } spans[MOST_TIERS];
     int64_t sampled_ns; /* run time of all threads in the sampled tier, up to the last booking */
-    int64_t samples;
+    int64_t unused;
     int64_t bursts, burst_ns; /* `burst_ns` is the program's run time in bursts, without events */
-    int64_t seen;       /* calls in bursts */
+    int64_t unused_either;
     double effect_ns, least_ns, most_ns; /* effect on the wall so far, with a 95 % interval */
     double slowed;      /* largest relative excess of `burst_ns` */
     int64_t counted;    /* whether all seldom calls were counted in the sampled tier, see seldom.h */
@@ -99,8 +98,8 @@ bool tiers_ran(int64_t ns, bool moves);
 /* Note that a look found a thread that ran for `ns`, and whether surely in byte code, in the sampled tier. */
 void tiers_ran_in(bool byte_code, int64_t ns);
 
-struct booked;
-void tiers_sampled(const struct booked *booked);
+/* Note that samples were booked, in which threads queued for so many ns. */
+void tiers_sampled(int64_t queued);
 
 /* Return the CPU time of the process without the agent's threads, ns. Needs no GIL. */
 int64_t tiers_program_ran(void);
@@ -131,5 +130,3 @@ void tiers_counted(int64_t ticks);
 
 /* In a forked child, no burst is on. */
 void tiers_forget(void);
-
-#endif

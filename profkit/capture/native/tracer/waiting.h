@@ -2,8 +2,7 @@
  * that are far enough apart: only then is the kernel asked, and the increase of its counters charged to the function
  * that ran. Short waits add up and are charged every few ms; a thread with many of them is asked after shorter
  * intervals. */
-#ifndef PROFKIT_WAITING_H
-#define PROFKIT_WAITING_H
+#pragma once
 
 #include "tables.h"
 
@@ -33,5 +32,3 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now);
 
 /* Charge everything to the innermost open call before it is closed from outside. */
 void waiting_settle(struct table *table, bool own_thread);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a thread waits for, by its system call, and what others wait for because of it, summed per function (struct
  * pause). The GIL is a futex in `_PyRuntime`, recognised by its address in every CPython; its holder is a few words
  * before it. */
-#ifndef PROFKIT_WAITS_H
-#define PROFKIT_WAITS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -64,5 +63,3 @@ uintptr_t waits_holder(void);
 
 /* Add a callback to the garbage collector's list; false without an exception if impossible. With the GIL. */
 bool waits_watch_collections(PyObject *callbacks);
-
-#endif

@@ -1,6 +1,5 @@
 /* Saved states of tables, to which they are restored to discard a warm-up. */
-#ifndef PROFKIT_WARMUP_H
-#define PROFKIT_WARMUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ struct memory *memory_of(struct table *const *tables, size_t n);
 void memory_restore(const struct memory *memory, struct table *table);
 
 void memory_free(struct memory *memory);
-
-#endif

@@ -1,8 +1,7 @@
 /* Which part of a run is captured: a page of the spool shared by all processes on a machine. One process opens and
  * closes a window and wakes the others; the agent decides when. Each window, and each named part of the program, is
  * an entry, whose begin time is stored last. `profkit/capture/captured_windows.py` reads the file. */
-#ifndef PROFKIT_WINDOWS_H
-#define PROFKIT_WINDOWS_H
+#pragma once
 
 #include "python_api.h"
 
@@ -20,5 +19,3 @@ void windows_ring(void);
  * whether to go on. Without the GIL. */
 bool windows_wait(const atomic_bool *stopped, int64_t until);
 void windows_end_wait(void);
-
-#endif
