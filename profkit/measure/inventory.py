@@ -296,9 +296,12 @@ def _host_need(
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
     def at_once(counted: Callable[[ProcessNeed], bool]) -> int:
+        those = [(lived(need), process) for need, process in here if counted(need)]
+        sampled = [process for _, process in those if _is_sampled(process)]
+        # Without samples: if they lived for half of the run or longer, all did in its middle.
+        unseen = sum(part if part < 0.5 else 1.0 for part, process in those if not _is_sampled(process))
         # Many threads make samples rare, which then show too few processes; the most are no fewer than the mean.
-        mean = sum(lived(need) for need, _ in here if counted(need))
-        return max(_most_at_once([process for need, process in here if counted(need)]), round(mean))
+        return max(_most_at_once(sampled) + round(unseen), round(sum(part for part, _ in those)))
 
     known = [need.expected_cores for need in working if need.expected_cores is not None]
     run_s = known_sum(ran_s(process) for _, process in here)
@@ -318,18 +321,22 @@ def _host_need(
     )
 
 
+def _is_sampled(process: Process) -> bool:
+    return process.samples is not None and len(process.samples) > 0
+
+
 def _most_at_once(processes: Sequence[Process]) -> int:
-    """Return the most processes alive at once; one without samples counts as alive throughout."""
+    """Return the most processes alive at once, by their samples."""
     changes: list[tuple[int, int]] = []
     for process in processes:
-        if process.samples is not None and len(process.samples):
-            times = process.samples.time_ns
-            changes += [(int(times.min()), 1), (int(times.max()), -1)]
+        assert process.samples is not None
+        times = process.samples.time_ns
+        changes += [(int(times.min()), 1), (int(times.max()), -1)]
     most = living = 0
     for _, change in sorted(changes, key=lambda at: (at[0], -at[1])):
         living += change
         most = max(most, living)
-    return most + len(processes) - len(changes) // 2
+    return most
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:

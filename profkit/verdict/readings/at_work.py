@@ -9,14 +9,13 @@ from profkit.verdict.readings.known_values import factor_of, of_sides
 from profkit.verdict.rule import Reading
 
 
-def at_once(side: SideFacts) -> float:
-    """Return how many processes of a side work at once."""
+def _at_once(side: SideFacts) -> float:
     return float(sum(host.working for host in side.inventory.hosts))
 
 
 AT_WORK: Mapping[str, Reading] = {
-    **of_sides("workers", "count", "processes that work at once", at_once),
-    "workers.factor": factor_of("workers", at_once),
+    **of_sides("workers", "count", "processes that work at once", _at_once),
+    "workers.factor": factor_of("workers", _at_once),
     **of_sides(
         "processes", "count", "processes of the run, one after another too", lambda side: side.processes
     ),

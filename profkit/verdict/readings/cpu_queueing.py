@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from profkit.verdict.readings.at_work import at_once
 from profkit.verdict.readings.known_values import growth, growth_of, of_sides
 from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
@@ -90,9 +89,10 @@ def _threads_growth(case: Case) -> float | None:
 
 
 def workers_lack_cpus(case: Case) -> bool:
-    """Return whether more processes work at once than before, and than there are CPUs, and mostly queue for one."""
-    workers, cpus = at_once(case.now), case.now.available_cpus
-    more = bool(cpus) and workers > max(cpus or 0.0, value("threads.more") * at_once(case.before))
+    """Return whether more workers and ranks live at once than before, and than there are CPUs, and mostly queue."""
+    before, now = (side.inventory.workers + side.inventory.ranks for side in (case.before, case.now))
+    cpus = case.now.available_cpus
+    more = bool(cpus) and now > max(cpus or 0.0, value("threads.more") * before)
     return more and (case.now.rest_wait_fraction or 0.0) >= value("part.most")
 
 
@@ -164,9 +164,9 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     ),
     "workers.lack-cpus": Reading(
         "bool",
-        "more processes work at once than in the baseline, and than there are CPUs, and mostly queue for one",
+        "more workers and ranks live at once than in the baseline, and than there are CPUs, and mostly queue for one",
         workers_lack_cpus,
-        (more("helpers.wait", "part.most"), more("workers.factor", "threads.more")),
+        (more("helpers.wait", "part.most"),),
     ),
     "throttled": Reading("share", "throttled part of the cgroup's periods", lambda c: c.now.throttled),
     "throttled-growth": Reading(
