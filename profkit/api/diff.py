@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from profkit import model
-from profkit.api.columns import Column, Columns, attributes, flags, numbers, texts, wholes
+from profkit.api.columns import Column, Columns, columns_of, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.compare.result_types import DiffTable, SideTable
@@ -188,9 +188,12 @@ class Diff(Reported):
         changes = self._result.ranges
         return Columns(
             {
-                **attributes([change.key for change in changes], text=("name", "domain")),
-                "kind": texts("mark" if change.key.mark else "range" for change in changes),
-                **attributes(changes, number=("median_ratio", "p95_ratio", "total_ratio", "slower")),
+                **columns_of(
+                    changes,
+                    "name=key.name:text domain=key.domain:text kind:text median_ratio:number p95_ratio:number "
+                    "total_ratio:number slower:number",
+                    kind=["mark" if change.key.mark else "range" for change in changes],
+                ),
                 **range_columns([change.baseline for change in changes], "baseline_"),
                 **range_columns([change.candidate for change in changes], "candidate_"),
             }
