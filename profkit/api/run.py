@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -155,7 +155,9 @@ class Run(Reported):
 
     @cached_property
     def _judged(self) -> RunVerdict:
-        return _judge(self._selected, self._by)
+        from profkit.verdict.alone import judge_run  # comparisons import this module without needing it
+
+        return judge_run(self._selected, self._selected.processes, self._by)
 
     def functions(self) -> Columns:
         """Return the functions of the selected processes, summed over threads, in rank order.
@@ -262,43 +264,23 @@ class Run(Reported):
 
     # For profkit's own packages
 
-    def laid_out(self, layout: Layout) -> RunReport:
+    def unmasked(self, layout: Layout) -> RunReport:
         """Implement `Reported`."""
-        report = self._unmasked if layout.full_paths else self._masked
-        return replace(report, explain=layout.explain, attachment=layout.attachment)
+        judged = self._judged
+        if layout.full_paths and judged.lines is not None:
+            from profkit.api.source_lines import with_text
+
+            judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
+        return RunReport(self._selected, self._by, judged, self._names, layout.explain, layout.attachment)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
         """Implement `Reported`."""
         return {"run.prof": self._whole}
 
-    def inputs(self) -> Iterable[str]:
-        """Implement `Reported`."""
-        return (self.path,)
-
     @property
     def whole(self) -> model.Run:
         """The run with all processes."""
         return self._whole
-
-    @property
-    def _unmasked(self) -> RunReport:
-        judged = self._judged
-        if judged.lines is not None:
-            from profkit.api.source_lines import with_text
-
-            judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
-        return RunReport(self._selected, self._by, judged, self._names)
-
-    @cached_property
-    def _masked(self) -> RunReport:
-        run = self._masker.run(self._selected)
-        return RunReport(run, self._by, _judge(run, self._by), self._names)
-
-
-def _judge(run: model.Run, by: str) -> RunVerdict:
-    from profkit.verdict.alone import judge_run  # comparisons import this module without needing it
-
-    return judge_run(run, run.processes, by)
 
 
 def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Column]:

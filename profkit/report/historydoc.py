@@ -19,7 +19,8 @@ from profkit.report.wording.runs import (
     judged_text,
     when,
 )
-from profkit.study.history import Change, History, HistoryRun
+from profkit.study.history import Change, History
+from profkit.study.run_facts import RunFacts
 from profkit.verdict.account import RUN_BUCKETS
 
 
@@ -48,7 +49,7 @@ class HistoryReport:
         return dumps({"schema": "profkit.history/1", **members(study, names, runs=runs, changes=changes)})
 
 
-def _run(run: HistoryRun) -> dict[str, object]:
+def _run(run: RunFacts) -> dict[str, object]:
     return members(
         run,
         "files started revision? dirty wall_s own_s iteration_s account cause? kind?",
@@ -110,14 +111,14 @@ def _changes(study: History) -> Table:
     )
 
 
-def _revision(run: HistoryRun) -> str:
+def _revision(run: RunFacts) -> str:
     return run.revision[:10] + ("+" if run.revision and run.dirty else "")
 
 
 def _runs(study: History, limit: int) -> Table:
     changed = [study.runs[change.at] for change in study.changes]
 
-    def part(at: int) -> Of[HistoryRun]:
+    def part(at: int) -> Of[RunFacts]:
         return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
 
     return Listed(reversed(study.runs), limit, left_out="{left} earlier runs are not listed.").table(

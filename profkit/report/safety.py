@@ -50,7 +50,7 @@ class Masker(TextMask):
 
     def diff(self, diff: Diff) -> Diff:
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
-        masked = self.value(diff)
+        masked: Diff = self._record(diff)
         return replace(
             masked,
             baseline=replace(masked.baseline, label=label_a),
@@ -64,10 +64,10 @@ class Masker(TextMask):
         for (root, _), name in self.prefixes.items():
             found[root].append(name)
         self._roots = Roots(tuple(found[STDLIB]), tuple(found[SITE]), tuple(found[PROJECT]))
-        return self.value(run)
+        return cast(Run, self._record(run))
 
     def value(self, value: T) -> T:
-        """Mask the strings of any result; profiles and roots need `run`."""
+        """Mask the strings of any result; profiles and roots need their run."""
         return cast(T, self._masked(value, "", ""))
 
     def _masked(self, value: Any, owner: str, field: str) -> Any:
@@ -319,6 +319,8 @@ class Masker(TextMask):
         return self.user_file(baseline), self.user_file(candidate)
 
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
+        Run: run,
+        Diff: diff,
         Thread: _thread,
         Profile: _profile,
         Roots: lambda self, _: self._roots,
