@@ -6,7 +6,6 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -67,9 +66,8 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[RunFacts], l
             )
         else:
             heads.append(head)
-    groups = {group[0].path: tuple(run.path for run in group) for group in rank_groups(heads)}
     runs = []
-    for read in workers(partial(_row, groups=groups), list(groups)):
+    for read in workers(_row, [tuple(run.path for run in group) for group in rank_groups(heads)]):
         if isinstance(read, Notice):
             notices.append(read)
         else:
@@ -77,8 +75,7 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[RunFacts], l
     return sorted(runs, key=lambda run: (run.started, run.files)), notices
 
 
-def _row(path: str, groups: dict[str, tuple[str, ...]]) -> RunFacts | Notice:
-    files = groups[path]
+def _row(files: tuple[str, ...]) -> RunFacts | Notice:
     try:
         run = _read(files)
     except FormatError as error:
