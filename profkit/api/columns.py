@@ -35,7 +35,7 @@ def column(kind: str, values: Iterable[Any] | npt.NDArray[Any], known: Bools | N
         found = list(values)
         known = np.array([value is not None for value in found], np.bool_)
         values = np.array([unknown if value is None else value for value in found], dtype)
-    array = np.ascontiguousarray(values, dtype)
+    array: npt.NDArray[Any] = np.ascontiguousarray(values, dtype)
     if kind == "number":
         known = np.isfinite(array)
     return np.ma.array(array, mask=False if known is None else ~known)
@@ -112,7 +112,7 @@ class Columns:
             return found.data  # type: ignore[no-any-return]
         if found.dtype == np.bool_:
             return np.array(found.tolist(), np.object_)
-        return found.astype(np.float64).filled(np.nan)  # type: ignore[no-any-return]
+        return np.where(found.mask, np.nan, found.data)
 
     def __iter__(self) -> Iterator[Any]:
         row = namedtuple("Row", self._columns)  # type: ignore[misc]  # its fields are known here only

@@ -229,7 +229,6 @@ class Diff(Reported):
         return block.headline, block.summary
 
     def unmasked(self, layout: Layout) -> DiffReport:
-        """Implement `Reported`."""
         if layout.drawn and self._result.calls is None:
             drawn_too = diagnose(*self._sides, calls=True, **self._asked)
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
@@ -243,7 +242,6 @@ class Diff(Reported):
         return DiffReport(shown, pictured, layout.attachment, layout.explain)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Implement `Reported`."""
         baseline, candidate = self._sides
         return {**_members("baseline", baseline.runs), **_members("candidate", candidate.runs)}
 

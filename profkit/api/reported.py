@@ -166,15 +166,12 @@ class Studied(Reported, Generic[Study]):
         self._report, self._inputs, self._known = report, tuple(inputs), tuple(known)
 
     def unmasked(self, layout: Layout) -> Report:
-        """Implement `Reported`."""
         return self._report
 
     def known(self) -> Iterable[model.Run]:
-        """Implement `Reported`."""
         return self._known
 
     def inputs(self) -> Iterable[str]:
-        """Implement `Reported`."""
         return self._inputs
 
 

@@ -265,7 +265,6 @@ class Run(Reported):
     # For profkit's own packages
 
     def unmasked(self, layout: Layout) -> RunReport:
-        """Implement `Reported`."""
         judged = self._judged
         if layout.full_paths and judged.lines is not None:
             from profkit.api.source_lines import with_text
@@ -274,7 +273,6 @@ class Run(Reported):
         return RunReport(self._selected, self._by, judged, self._names, layout.explain, layout.attachment)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Implement `Reported`."""
         return {"run.prof": self._whole}
 
     @property
