@@ -27,7 +27,7 @@ from profkit.report.notices import SENTENCES, units_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import TextMask
-from profkit.verdict.types import Advice, Diff, Evidence
+from profkit.verdict.types import Advice, Checked, Diff, Evidence
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
@@ -197,6 +197,11 @@ class Masker(TextMask):
         shown = self._string(why, "Pool", "variable" if "=" in why else "origin")
         return f"{found['size']} ({shown})"
 
+    def _checked(self, checked: Checked) -> Checked:
+        """Mask what a condition was evaluated with, unless its reading gives one of profkit's identifiers."""
+        own = declared("numbers", checked.reading) is Kind.OWN
+        return cast(Checked, self._record(checked, ("value",) if own else ()))
+
     def _evidence(self, evidence: Evidence) -> Evidence:
         sides = {}
         for side in ("baseline", "candidate"):
@@ -332,6 +337,7 @@ class Masker(TextMask):
         SeenLine: lambda self, line: self._record(replace(line, file="", text="")),
         Notice: _notice,
         Setting: _setting,
+        Checked: _checked,
         Evidence: _evidence,
         Advice: _advice,
         Ranges: _strings_of,
