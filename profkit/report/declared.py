@@ -63,8 +63,8 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
         Honours.views Honours.python Honours.source Variable.name Variable.cap Size.origin Size.variable
         Crew.role Own.kind RunFacts.cause RunFacts.kind Change.cause Change.kind Tier.kind
         Launch.launcher Launch.variables
-        RunReport.by RunReport.attachment DiffReport.attachment numbers.contention.who numbers.blocked.on
-        numbers.origin numbers.what
+        RunReport.by RunReport.attachment DiffReport.attachment numbers.contention.who numbers.contention.kind
+        numbers.blocked.on numbers.origin numbers.what
         History.metric Compared.cause Compared.kind DayShift.what DayShift.since SlowerJob.since
         SlowerFunction.since SlowerRun.day FunctionTrend.days
     """,
