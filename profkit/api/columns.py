@@ -109,7 +109,7 @@ class Columns:
         if found.dtype == np.object_:
             return found.tolist()  # type: ignore[no-any-return]
         if not np.ma.is_masked(found):
-            return found.data  # type: ignore[no-any-return]
+            return found.data
         if found.dtype == np.bool_:
             return np.array(found.tolist(), np.object_)
         return np.where(found.mask, np.nan, found.data)
