@@ -3,100 +3,67 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from profkit.errors import ProfkitError
-from profkit.model.arrays import Bools, Rows
+from profkit.model.arrays import Bools
 from profkit.model.surrogates import spelled_out
 
 #: Most rows that a notebook shows.
 MOST_SHOWN = 20
+#: By kind, the type of a column's array and what stands for an unknown value in it.
+_KINDS: Mapping[str, tuple[type, Any]] = {
+    "text": (np.object_, ""),
+    "number": (np.float64, np.nan),
+    "whole": (np.int64, 0),
+    "flag": (np.bool_, False),
+}
+
+#: A column; unknown values are masked.
+Column: TypeAlias = "np.ma.MaskedArray[Any, Any]"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
-    """One column.
-
-    Attributes
-    ----------
-    kind
-        ``text``, ``number`` (float64), ``whole`` (int64) or ``flag`` (bool).
-    values
-        A tuple of str for ``text``, else an array; meaningless where not `known`.
-    known : bool array, shape (n,)
-        Where a value is known.
-    """
-
-    kind: str
-    values: tuple[str, ...] | npt.NDArray[Any]
-    known: Bools
-
-    def __len__(self) -> int:
-        return len(self.known)
-
-    def listed(self) -> list[Any]:
-        """Return plain Python values, ``None`` where unknown."""
-        values = self.values if isinstance(self.values, tuple) else self.values.tolist()
-        if self.known.all():
-            return list(values)
-        return [value if known else None for value, known in zip(values, self.known.tolist(), strict=True)]
-
-    def plain(self) -> npt.NDArray[Any] | list[Any]:
-        """Return the column as `Columns` gives it."""
-        if isinstance(self.values, tuple):
-            return self.listed()
-        if self.known.all():
-            return self.values
-        if self.kind == "flag":
-            return np.array(self.listed(), np.object_)
-        return np.where(self.known, self.values, np.nan)
-
-
-def texts(values: Iterable[str | None]) -> Column:
-    """Make a column of strings."""
-    found = list(values)
-    known = np.array([value is not None for value in found], np.bool_)
-    return Column("text", tuple(value or "" for value in found), known)
-
-
-def numbers(values: Iterable[float | None] | npt.NDArray[np.floating]) -> Column:
-    """Make a column of floats; NaN and infinities are unknown."""
-    array = np.ascontiguousarray(values if isinstance(values, np.ndarray) else list(values), np.float64)
-    return Column("number", array, np.isfinite(array))
-
-
-def wholes(values: Iterable[int | None] | Rows, known: Bools | None = None) -> Column:
-    """Make a column of whole numbers; `known` applies to an array only."""
+def column(kind: str, values: Iterable[Any] | npt.NDArray[Any], known: Bools | None = None) -> Column:
+    """Make a column; ``None`` is unknown, and so are NaN and infinities. `known` applies to an array only."""
+    dtype, unknown = _KINDS[kind]
     if not isinstance(values, np.ndarray):
         found = list(values)
         known = np.array([value is not None for value in found], np.bool_)
-        values = np.array([value or 0 for value in found], np.int64)
-    array = np.ascontiguousarray(values, np.int64)
-    return Column("whole", array, np.ones(len(array), np.bool_) if known is None else known)
+        values = np.array([unknown if value is None else value for value in found], dtype)
+    array: npt.NDArray[Any] = np.ascontiguousarray(values, dtype)
+    if kind == "number":
+        known = np.isfinite(array)
+    return np.ma.array(array, mask=False if known is None else ~known)
 
 
-def flags(values: Iterable[bool | None]) -> Column:
-    """Make a column of truth values."""
-    found = list(values)
-    known = np.array([value is not None for value in found], np.bool_)
-    return Column("flag", np.array([bool(value) for value in found], np.bool_), known)
+texts, numbers, wholes, flags = (partial(column, kind) for kind in _KINDS)
 
 
-def attributes(items: Sequence[Any], **kinds: Sequence[str]) -> dict[str, Column]:
-    """Make columns of attributes of items (or ``None``); `kinds` has the names for each kind of `_MAKERS`."""
-    of = {name: _MAKERS[kind] for kind, names in kinds.items() for name in names}
-    return {
-        name: make(None if item is None else getattr(item, name) for item in items)
-        for name, make in of.items()
-    }
+def columns_of(
+    items: Sequence[Any], spec: str, prefix: str = "", /, **computed: Iterable[Any]
+) -> dict[str, Column]:
+    """Make columns of items (or ``None``), in the order of `spec`: ``name:kind``, or ``name=path.of.fields:kind``.
+
+    `computed` has the values of names that are no fields.
+    """
+    found = {}
+    for word in spec.split():
+        name, _, kind = word.partition(":")
+        name, _, path = name.partition("=")
+        values = computed[name] if name in computed else [_member(item, path or name) for item in items]
+        found[prefix + name] = column(kind, values)
+    return found
 
 
-_MAKERS: Mapping[str, Callable[[Iterable[Any]], Column]] = {"text": texts, "number": numbers, "whole": wholes}
+def _member(item: Any, path: str) -> Any:
+    for name in path.split("."):
+        item = None if item is None else getattr(item, name)
+    return item
 
 
 class Columns:
@@ -138,11 +105,18 @@ class Columns:
     def __getitem__(self, name: str) -> npt.NDArray[Any] | list[Any]:
         if name not in self._columns:
             raise KeyError(f"no column {name!r}, there are: {', '.join(self._columns)}")
-        return self._columns[name].plain()
+        found = self._columns[name]
+        if found.dtype == np.object_:
+            return found.tolist()  # type: ignore[no-any-return]
+        if not np.ma.is_masked(found):
+            return found.data
+        if found.dtype == np.bool_:
+            return np.array(found.tolist(), np.object_)
+        return np.where(found.mask, np.nan, found.data)
 
     def __iter__(self) -> Iterator[Any]:
         row = namedtuple("Row", self._columns)  # type: ignore[misc]  # its fields are known here only
-        return map(row._make, zip(*(column.listed() for column in self._columns.values()), strict=True))
+        return map(row._make, zip(*(column.tolist() for column in self._columns.values()), strict=True))
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns as lists of plain Python values, ``None`` where unknown.
@@ -150,7 +124,7 @@ class Columns:
         Lone surrogates, which stand for undecodable bytes, are escaped (``\\udce9``): neither JSON nor data
         frames can hold them.
         """
-        return {name: _spelled(column).listed() for name, column in self._columns.items()}
+        return {name: _spelled(column) for name, column in self._columns.items()}
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Export the table as an Arrow stream (a ``PyCapsule``).
@@ -182,12 +156,12 @@ class Columns:
 
         # A report's tables have units; this one shows plain values, as a data frame does.
         heads = tuple(
-            Head(name, "text" if column.kind in ("text", "flag") else "count")
+            Head(name, "text" if column.dtype in (np.object_, np.bool_) else "count")
             for name, column in self._columns.items()
         )
         shown = min(self._length, MOST_SHOWN)
         cells = [
-            [clean(_shown(value)) for value in column.listed()[:shown]] for column in self._columns.values()
+            [clean(_shown(value)) for value in column[:shown].tolist()] for column in self._columns.values()
         ]
         table = Table(heads, tuple(map(Row, zip(*cells, strict=True))))
         return f'<div class="profkit">{table_markup(table)}<p>{self._length:,} rows</p></div>'
@@ -197,15 +171,14 @@ def _arrow(column: Column) -> Any:
     """Return a column as an Arrow array, which shares the memory of numbers."""
     import pyarrow
 
-    if isinstance(column.values, tuple):
-        return pyarrow.array(_spelled(column).listed(), pyarrow.large_string())
-    return pyarrow.array(column.values, mask=None if column.known.all() else ~column.known)
+    if column.dtype == np.object_:
+        return pyarrow.array(_spelled(column), pyarrow.large_string())
+    return pyarrow.array(column.data, mask=column.mask if np.ma.is_masked(column) else None)
 
 
-def _spelled(column: Column) -> Column:
-    if not isinstance(column.values, tuple):
-        return column
-    return replace(column, values=tuple(map(spelled_out, column.values)))
+def _spelled(column: Column) -> list[Any]:
+    values: list[Any] = column.tolist()
+    return [spelled_out(value) if isinstance(value, str) else value for value in values]
 
 
 def _shown(value: object) -> str:

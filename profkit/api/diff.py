@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from profkit import model
-from profkit.api.columns import Column, Columns, attributes, flags, numbers, texts, wholes
+from profkit.api.columns import Column, Columns, columns_of, flags, numbers, texts, wholes
 from profkit.api.reported import Layout, Reported
 from profkit.api.run import Run, iteration_names, range_columns
 from profkit.compare.result_types import DiffTable, SideTable
@@ -188,9 +187,12 @@ class Diff(Reported):
         changes = self._result.ranges
         return Columns(
             {
-                **attributes([change.key for change in changes], text=("name", "domain")),
-                "kind": texts("mark" if change.key.mark else "range" for change in changes),
-                **attributes(changes, number=("median_ratio", "p95_ratio", "total_ratio", "slower")),
+                **columns_of(
+                    changes,
+                    "name=key.name:text domain=key.domain:text kind:text median_ratio:number p95_ratio:number "
+                    "total_ratio:number slower:number",
+                    kind=["mark" if change.key.mark else "range" for change in changes],
+                ),
                 **range_columns([change.baseline for change in changes], "baseline_"),
                 **range_columns([change.candidate for change in changes], "candidate_"),
             }
@@ -221,50 +223,33 @@ class Diff(Reported):
         """Return headline and summary of the verdict, masked unless `full_paths`."""
         from profkit.report.wording.verdicts import comparison_block
 
-        block = comparison_block(self._result if full_paths else self._masked)
+        laid = self.laid_out(Layout(full_paths))
+        assert isinstance(laid, DiffReport)
+        block = comparison_block(laid.diff)
         return block.headline, block.summary
 
-    def laid_out(self, layout: Layout) -> DiffReport:
-        """Implement `Reported`."""
+    def unmasked(self, layout: Layout) -> DiffReport:
         if layout.drawn and self._result.calls is None:
             drawn_too = diagnose(*self._sides, calls=True, **self._asked)
             self._result = replace(self._result, calls=drawn_too.calls, stacks=drawn_too.stacks)
-            self.__dict__.pop("_masked", None)
-        if layout.full_paths:
-            shown = self._result
-            if shown.lines is not None:
-                from profkit.api.source_lines import with_text
+        shown = self._result
+        if layout.full_paths and shown.lines is not None:
+            from profkit.api.source_lines import with_text
 
-                baseline, candidate = self._sides
-                shown = replace(shown, lines=with_text(shown.lines, baseline.runs, candidate.runs))
-            return DiffReport(shown, self.pictured, layout.attachment, layout.explain)
-        # Masking runs is expensive, so only drawn reports mask them.
-        pictured = self._masked_first if layout.drawn else self.pictured
-        return DiffReport(self._masked, pictured, layout.attachment, layout.explain)
+            shown = replace(shown, lines=with_text(shown.lines, *(side.runs for side in self._sides)))
+        # Masking runs is expensive, so only drawn reports have them.
+        pictured = self.pictured if layout.drawn else ()
+        return DiffReport(shown, pictured, layout.attachment, layout.explain)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Implement `Reported`."""
         baseline, candidate = self._sides
         return {**_members("baseline", baseline.runs), **_members("candidate", candidate.runs)}
-
-    def inputs(self) -> Iterable[str]:
-        """Implement `Reported`."""
-        return [run.path for side in self._sides for run in side.runs]
-
-    @cached_property
-    def _masked(self) -> Result:
-        return self._masker.diff(self._result)
 
     @property
     def pictured(self) -> tuple[model.Run, model.Run]:
         """The run of each side that is drawn."""
         baseline, candidate = self._sides
         return baseline.runs[0], candidate.runs[0]
-
-    @cached_property
-    def _masked_first(self) -> tuple[model.Run, model.Run]:
-        baseline, candidate = self.pictured
-        return self._masker.run(baseline), self._masker.run(candidate)
 
 
 def _members(name: str, runs: Sequence[model.Run]) -> dict[str, model.Run]:

@@ -115,16 +115,28 @@ class Reported(ABC):
     def mask(self, **how: bool) -> None:
         """Mask reports with further options of `masker` from now on."""
         self._masking = {**self._masking, **how}
-        for name in ("_masker", "_masked", "_masked_first"):
+        for name in ("_masker", "_masked"):
             self.__dict__.pop(name, None)
 
     @cached_property
     def _masker(self) -> Masker:
         return masker(self.known(), **self._masking)
 
-    @abstractmethod
+    @cached_property
+    def _masked(self) -> dict[Layout, Report]:
+        return {}
+
     def laid_out(self, layout: Layout) -> Report:
         """Return the input of renderers, masked unless `layout.full_paths`."""
+        if layout.full_paths:
+            return self.unmasked(layout)
+        if layout not in self._masked:
+            self._masked[layout] = self._masker.value(self.unmasked(layout))
+        return self._masked[layout]
+
+    @abstractmethod
+    def unmasked(self, layout: Layout) -> Report:
+        """Return what `laid_out` masks."""
 
     def whole_runs(self) -> Mapping[str, model.Run]:
         """Return the runs of an archive, by their names in it, unmasked; none for a study."""
@@ -139,9 +151,9 @@ class Reported(ABC):
         """Return the runs that determine what is masked."""
         return self.whole_runs().values()
 
-    @abstractmethod
     def inputs(self) -> Iterable[str]:
         """Return the paths of the files read."""
+        return [run.path for run in self.whole_runs().values()]
 
 
 class Studied(Reported, Generic[Study]):
@@ -153,16 +165,13 @@ class Studied(Reported, Generic[Study]):
         self.study = study
         self._report, self._inputs, self._known = report, tuple(inputs), tuple(known)
 
-    def laid_out(self, layout: Layout) -> Report:
-        """Implement `Reported`."""
-        return self._report if layout.full_paths else self._masker.value(self._report)
+    def unmasked(self, layout: Layout) -> Report:
+        return self._report
 
     def known(self) -> Iterable[model.Run]:
-        """Implement `Reported`."""
         return self._known
 
     def inputs(self) -> Iterable[str]:
-        """Implement `Reported`."""
         return self._inputs
 
 

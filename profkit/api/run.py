@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from profkit.api.columns import Columns, attributes, flags, numbers, texts, wholes
+from profkit.api.columns import Column, Columns, columns_of
 from profkit.api.reported import Layout, Reported
 from profkit.formats import load_run
 from profkit.measure.selected_processes import check_ranked_by, select_processes
@@ -157,7 +155,9 @@ class Run(Reported):
 
     @cached_property
     def _judged(self) -> RunVerdict:
-        return _judge(self._selected, self._by)
+        from profkit.verdict.alone import judge_run  # comparisons import this module without needing it
+
+        return judge_run(self._selected, self._selected.processes, self._by)
 
     def functions(self) -> Columns:
         """Return the functions of the selected processes, summed over threads, in rank order.
@@ -173,43 +173,22 @@ class Run(Reported):
             time. The last four are the accuracy: the 95 % interval of `ncalls` (equal to `ncalls` if exact, null
             like it if unknown), `samples` (0 if the time is exact), and half the 95 % interval of `tottime`.
         """
-        from profkit.model.estimates import estimates_of
-        from profkit.report.functions import active_seconds, ranked_run
+        from profkit.report.functions import ranked_run
 
-        ranked = ranked_run(self._selected, self._by)
-        profile, order, keys = ranked.profile, ranked.order, ranked.keys
-        rows = order.tolist()
-        named = np.where(profile.qualname != 0, profile.qualname, profile.name)
-        active = active_seconds(profile)
-        total = float(active.sum())
-        share = active / total if total > 0 else np.zeros(len(profile))
-        known = {name: values[order] for name, values in estimates_of(profile).items()}
-        counted = ~np.isnan(known["calls_low"])
-        columns = {
-            "rank": wholes(np.arange(1, len(rows) + 1)),
-            "name": texts(profile.strings[i] for i in named[order].tolist()),
-            "file": texts(profile.strings[i] for i in profile.file[order].tolist()),
-            "line": wholes(profile.line[order]),
-            "root": texts(keys[row].root for row in rows),
-            "path": texts(keys[row].path for row in rows),
-            "ncalls": wholes(profile.ncalls[order], counted),
-            "primitive_calls": wholes(profile.primitive_calls[order], counted),
-            "tottime": numbers(profile.tottime[order]),
-            "active": numbers(active[order]),
-            "cumtime": numbers(profile.cumtime[order]),
-            "share": numbers(share[order]),
-        }
-        for name in ("wait", "blocked", "cumwait", "cumblocked"):
-            values = getattr(profile, name)
-            columns[name] = numbers(np.full(len(rows), np.nan) if values is None else values[order])
+        rows = list(ranked_run(self._selected, self._by).rows())
+        counted = [row.calls_low == row.calls_low for row in rows]  # not NaN
         return Columns(
-            {
-                **columns,
-                "calls_low": numbers(known["calls_low"]),
-                "calls_high": numbers(known["calls_high"]),
-                "samples": wholes(known["samples"]),
-                "tottime_error": numbers(known["tottime_error"]),
-            }
+            columns_of(
+                rows,
+                "rank:whole name:text file:text line:whole root=key.root:text path=key.path:text ncalls:whole "
+                "primitive_calls:whole tottime:number active:number cumtime:number share:number wait:number "
+                "blocked:number cumwait:number cumblocked:number calls_low:number calls_high:number samples:whole "
+                "tottime_error:number",
+                ncalls=[row.ncalls if known else None for row, known in zip(rows, counted, strict=True)],
+                primitive_calls=[
+                    row.primitive_calls if known else None for row, known in zip(rows, counted, strict=True)
+                ],
+            )
         )
 
     def ranges(self) -> Columns:
@@ -224,13 +203,9 @@ class Run(Reported):
         from profkit.measure.range_stats import range_rows
 
         rows = range_rows(self._selected.processes)
-        return Columns(
-            {
-                **attributes([row.key for row in rows], text=("name", "domain")),
-                "kind": texts("mark" if row.key.mark else "range" for row in rows),
-                **range_columns(rows),
-            }
-        )
+        kinds = ["mark" if row.key.mark else "range" for row in rows]
+        named = columns_of(rows, "name=key.name:text domain=key.domain:text kind:text", kind=kinds)
+        return Columns({**named, **range_columns(rows)})
 
     def threads(self) -> Columns:
         """Return the threads of the selected processes.
@@ -244,18 +219,14 @@ class Run(Reported):
         """
         found = [(p, t) for p in self._selected.processes for t in p.threads]
         threads = [thread for _, thread in found]
-        return Columns(
-            {
-                **attributes([process for process, _ in found], whole=("pid", "rank")),
-                **attributes(threads, whole=("tid",)),
-                **attributes(
-                    threads, text=("name",), number=("run_s", "run_queue_wait_s", "user_s", "system_s")
-                ),
-                **attributes(threads, whole=("voluntary_switches", "involuntary_switches")),
-                "functions": wholes(len(thread.profile) for thread in threads),
-                "tottime": numbers(thread.profile.total for thread in threads),
-            }
+        owners = columns_of([process for process, _ in found], "pid:whole rank:whole")
+        own = columns_of(
+            threads,
+            "tid:whole name:text run_s:number run_queue_wait_s:number user_s:number system_s:number "
+            "voluntary_switches:whole involuntary_switches:whole functions:whole tottime=profile.total:number",
+            functions=[len(thread.profile) for thread in threads],
         )
+        return Columns({**owners, **own})
 
     def processes(self) -> Columns:
         """Return the selected processes, the main one or rank 0 first.
@@ -272,20 +243,15 @@ class Run(Reported):
 
         found = self._selected.processes
         return Columns(
-            {
-                **attributes(found, whole=("pid", "parent")),
-                **attributes(found, text=("role",), whole=("rank", "local_rank", "node")),
-                "command": texts(shlex.join(p.command) for p in found),
-                **attributes(found, text=("exit", "python")),
-                "host": texts(None if p.host is None else p.host.name for p in found),
-                "profiled": flags(p.profiled for p in found),
-                "threads": wholes(len(p.threads) for p in found),
-                **attributes(found, number=("wall_s", "cpu_s", "run_queue_wait_s")),
-                **attributes(found, whole=("voluntary_switches", "involuntary_switches", "peak_threads")),
-                **attributes(
-                    found, whole=("peak_memory_bytes", "page_faults", "read_bytes", "storage_bytes")
-                ),
-            }
+            columns_of(
+                found,
+                "pid:whole parent:whole role:text rank:whole local_rank:whole node:whole command:text exit:text "
+                "python:text host=host.name:text profiled:flag threads:whole wall_s:number cpu_s:number "
+                "run_queue_wait_s:number voluntary_switches:whole involuntary_switches:whole peak_threads:whole "
+                "peak_memory_bytes:whole page_faults:whole read_bytes:whole storage_bytes:whole",
+                command=[shlex.join(process.command) for process in found],
+                threads=[len(process.threads) for process in found],
+            )
         )
 
     def __repr__(self) -> str:
@@ -298,51 +264,28 @@ class Run(Reported):
 
     # For profkit's own packages
 
-    def laid_out(self, layout: Layout) -> RunReport:
-        """Implement `Reported`."""
-        report = self._unmasked if layout.full_paths else self._masked
-        return replace(report, explain=layout.explain, attachment=layout.attachment)
+    def unmasked(self, layout: Layout) -> RunReport:
+        judged = self._judged
+        if layout.full_paths and judged.lines is not None:
+            from profkit.api.source_lines import with_text
+
+            judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
+        return RunReport(self._selected, self._by, judged, self._names, layout.explain, layout.attachment)
 
     def whole_runs(self) -> Mapping[str, model.Run]:
-        """Implement `Reported`."""
         return {"run.prof": self._whole}
-
-    def inputs(self) -> Iterable[str]:
-        """Implement `Reported`."""
-        return (self.path,)
 
     @property
     def whole(self) -> model.Run:
         """The run with all processes."""
         return self._whole
 
-    @property
-    def _unmasked(self) -> RunReport:
-        judged = self._judged
-        if judged.lines is not None:
-            from profkit.api.source_lines import with_text
 
-            judged = replace(judged, lines=with_text(judged.lines, (), (self._whole,)))
-        return RunReport(self._selected, self._by, judged, self._names)
-
-    @cached_property
-    def _masked(self) -> RunReport:
-        run = self._masker.run(self._selected)
-        return RunReport(run, self._by, _judge(run, self._by), self._names)
-
-
-def _judge(run: model.Run, by: str) -> RunVerdict:
-    from profkit.verdict.alone import judge_run  # comparisons import this module without needing it
-
-    return judge_run(run, run.processes, by)
-
-
-def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Any]:
+def range_columns(rows: Sequence[Any], prefix: str = "") -> dict[str, Column]:
     """Return the measured columns of `profkit.measure.range_stats.RangeRow`; nulls for a row ``None``."""
-
-    columns = {
-        **attributes(rows, whole=("count",), number=("total_s", "median_s", "p95_s")),
-        "parent": texts(None if row is None or row.parent is None else row.parent.name for row in rows),
-        **attributes(rows, number=("share_of_parent", "wait_s", "wait_share"), whole=("unbalanced",)),
-    }
-    return {prefix + name: column for name, column in columns.items()}
+    return columns_of(
+        rows,
+        "count:whole total_s:number median_s:number p95_s:number parent=parent.name:text share_of_parent:number "
+        "wait_s:number wait_share:number unbalanced:whole",
+        prefix,
+    )

@@ -11,6 +11,7 @@ from profkit.cli.app import CONTEXT
 from profkit.cli.options import directory_option
 from profkit.errors import FormatError
 from profkit.formats.baselines import store_of
+from profkit.report.units import counted
 
 _directory = directory_option(
     "Where baselines are kept.  [default: PROFKIT_BASELINES, else .profkit/baselines of the project]"
@@ -42,7 +43,7 @@ def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
         load_run(file, edges=False)  # raises if it cannot be read
     store = store_of(directory)
     found = store.save(name, files)
-    say(f"baseline {name}: {_runs(len(found.files))} in {store.directory}")
+    say(f"baseline {name}: {counted(len(found.files), 'run')} in {store.directory}")
 
 
 @baseline.command(context_settings=CONTEXT)
@@ -51,7 +52,7 @@ def save(name: str, runs: tuple[str, ...], directory: Path | None) -> None:
 def use(name: str, directory: Path | None) -> None:
     """Make NAME the baseline that "baseline:" alone stands for."""
     found = store_of(directory).use(name)
-    say(f"baseline: is now {name} ({_runs(len(found.files))})")
+    say(f"baseline: is now {name} ({counted(len(found.files), 'run')})")
 
 
 @baseline.command("list", context_settings=CONTEXT)
@@ -67,7 +68,7 @@ def listed(directory: Path | None) -> None:
             continue
         sources = ", ".join(found.sources[:3]) + (", …" if len(found.sources) > 3 else "")
         sign = "*" if found.used else " "
-        click.echo(printable(f"{sign} {name}  {found.saved}  {_runs(len(found.files))}  {sources}"))
+        click.echo(printable(f"{sign} {name}  {found.saved}  {counted(len(found.files), 'run')}  {sources}"))
 
 
 @baseline.command(context_settings=CONTEXT)
@@ -77,7 +78,3 @@ def remove(name: str, directory: Path | None) -> None:
     """Remove a baseline, and the copies that no other baseline has."""
     store_of(directory).remove(name)
     say(f"baseline {name} is removed")
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"

@@ -30,7 +30,7 @@ from profkit.errors import ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model import Run, RunSet
-from profkit.report.units import counted, share
+from profkit.report import units
 from profkit.study.trials import on_cpus, run_once, tail
 from profkit.verdict.alone import judge_run
 from profkit.verdict.thresholds import value
@@ -79,8 +79,8 @@ class Side:
     @property
     def size(self) -> str:
         """Its processes and threads in words."""
-        processes = f"{self.workers + 1} process{'es' if self.workers else ''}"
-        return f"{processes} with {counted(self.threads, 'BLAS thread')} each"
+        processes = units.counted(self.workers + 1, "process", "processes")
+        return f"{processes} with {units.counted(self.threads, 'BLAS thread')} each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ def demo(directory: Path) -> None:
         with _running(text, length.epochs) as advance, on_cpus(cpus):
             run_and_follow(training_command(side, length), side.variables, advance, files[side.name])
 
-    with _running(f"trial: how fast is it on {counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
+    with _running(f"trial: how fast is it on {units.counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
         length = plan_length(measure_step(clean, cpus, advance))
     capture(clean, f"{clean.name}: {clean.size}")
     trouble = trouble_of_clean(load_run(files[clean.name]))
@@ -243,7 +243,7 @@ def demo(directory: Path) -> None:
         say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")
         raise click.exceptions.Exit(NOT_SHOWN)
 
-    print(f"The same training twice on {counted(len(cpus), 'CPU')}:")
+    print(f"The same training twice on {units.counted(len(cpus), 'CPU')}:")
     print(f"  baseline   {clean.size}\n  candidate  {above.size}\n", flush=True)
     goal = ReportOptions().destination()
     result = profkit.diff(files[clean.name], files[above.name], calls=goal.drawn)
@@ -302,11 +302,11 @@ def trouble_of_clean(run: Run) -> Trouble | None:
             "run the demo again, or on another machine",
             may_pass=True,
         )
-        told = f"{found.wrong}; the clean run waited for a CPU for {share(waited)} of its time"
+        told = f"{found.wrong}; the clean run waited for a CPU for {units.share(waited)} of its time"
         return Trouble(told, found.remedy, found.may_pass)
     if effect is not None and effect >= MOST_EFFECT:
         return Trouble(
-            f"capturing the clean run made it {share(effect)} longer on this CPU, too much for a comparison",
+            f"capturing the clean run made it {units.share(effect)} longer on this CPU, too much for a comparison",
             f"please report this as a defect of profkit, with {run.path}",
         )
     return None
@@ -365,6 +365,4 @@ def _taken(run: Run, facts: SideFacts) -> Trouble | None:
 
 def _cpus(count: float | None) -> str:
     """Return a number of CPUs in words, or "all CPUs" if unknown."""
-    if count is None:
-        return "all CPUs"
-    return f"{count:g} CPU" if count == 1 else f"{count:g} CPUs"
+    return "all CPUs" if count is None else units.cpus(count)

@@ -19,6 +19,7 @@ from profkit.cli.options import ReportOptions
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
+from profkit.report.units import counted
 
 #: Name of the archive of ``--ticket`` if the Markdown goes to stdout.
 _ARCHIVE = "profkit-ticket.zip"
@@ -102,8 +103,7 @@ class Destination:
 
 def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
     size = f"{bytes_ / 1e6:.1f} MB" if bytes_ >= 1e6 else f"{bytes_ / 1e3:.0f} kB"
-    files = "1 run file" if runs == 1 else f"{runs} run files"
-    say(f"wrote {archive} ({files}, {size}): attach it to the ticket")
+    say(f"wrote {archive} ({counted(runs, 'run file')}, {size}): attach it to the ticket")
     if bytes_ > MOST_BYTES:
         say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
 

@@ -31,7 +31,6 @@ from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.study.journal import Trial
-    from profkit.study.space import Space
     from profkit.study.sweep import Progress
     from profkit.study.verify import Plan, Tried
 
@@ -69,21 +68,6 @@ class RunOptions:
             raise click.exceptions.Exit(130) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Varied:
-    """What a study varies."""
-
-    param: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-
-    def space(self) -> Space:
-        """Return the space of settings; raises `UsageError` if it or the command is invalid."""
-        from profkit.api.study import parse_space
-
-        return parse_space(self.command, self.param, self.env)
-
-
 #: For every command that runs a command several times.
 run_options = options(
     option("--timeout", "S", "End a run after this many seconds.", type=POSITIVE),
@@ -110,7 +94,6 @@ study_options = options(
     ),
     run_options,
     click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
-    varied=Varied,
 )
 
 
@@ -194,7 +177,9 @@ def _said(progress: Progress, trial: Trial) -> str:
 @directory_option("Where the study is kept; a stopped one continues there.  [default: sweep]", "sweep")
 @study_options
 def sweep(
-    varied: Varied,
+    param: tuple[str, ...],
+    env: tuple[str, ...],
+    command: tuple[str, ...],
     baseline: str | None,
     directory: Path,
     run: RunOptions,
@@ -202,12 +187,12 @@ def sweep(
     **rounds: Any,
 ) -> None:
     """Run a command with all combinations of settings and show which is fastest."""
-    from profkit.api.study import read_sweep
+    from profkit.api.study import parse_space, read_sweep
     from profkit.api.study import sweep as make_runs
 
     goal = report.destination()
-    if varied != Varied():
-        space = varied.space()
+    if param or env or command:
+        space = parse_space(command, param, env)
         run.of(make_runs, space, directory, title="sweep", kept=directory, baseline=baseline, **rounds)
     elif not directory.is_dir():
         raise UsageError("nothing to run and no study there: give parameters and a command", "dir", directory)
@@ -245,12 +230,22 @@ def sweep(
 @option("--study name", "NAME", "Name in the storage.  [default: profkit]", default="profkit")
 @directory_option("Where runs are kept; a stopped study continues there.  [default: tune]", "tune")
 @study_options
-def tune(varied: Varied, directory: Path, run: RunOptions, report: ReportOptions, **search: Any) -> None:
+def tune(
+    param: tuple[str, ...],
+    env: tuple[str, ...],
+    command: tuple[str, ...],
+    directory: Path,
+    run: RunOptions,
+    report: ReportOptions,
+    **search: Any,
+) -> None:
     """Search for the best settings of a command, and confirm them against the default."""
+    from profkit.api.study import parse_space
     from profkit.api.study import tune as search_on
 
     goal = report.destination()
-    goal.write(run.of(search_on, varied.space(), directory, title="tune", kept=directory, **search))
+    space = parse_space(command, param, env)
+    goal.write(run.of(search_on, space, directory, title="tune", kept=directory, **search))
 
 
 @click.command(context_settings=CONTEXT)

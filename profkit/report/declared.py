@@ -61,8 +61,10 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
         Limits.quota_view Library.name Library.packages
         Library.starts Library.per Library.files Honours.library Honours.version Honours.quota
         Honours.views Honours.python Honours.source Variable.name Variable.cap Size.origin Size.variable
-        Crew.role Own.kind HistoryRun.cause HistoryRun.kind Change.cause Change.kind Tier.kind
+        Crew.role Own.kind RunFacts.cause RunFacts.kind Change.cause Change.kind Tier.kind
         Launch.launcher Launch.variables
+        RunReport.by RunReport.attachment DiffReport.attachment numbers.contention.who numbers.contention.kind
+        numbers.blocked.on numbers.origin numbers.what
         History.metric Compared.cause Compared.kind DayShift.what DayShift.since SlowerJob.since
         SlowerFunction.since SlowerRun.day FunctionTrend.days
     """,
@@ -72,7 +74,8 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
         Advice.numbers Finding.subject Finding.numbers Checked.value Part.name Waited.name
         DiffTable.name FunctionLines.name SeenLine.name RangeKey.name RangeKey.domain
         IterationModel.thread IterationModel.iteration IterationModel.loads IterationModel.computes
-        IterationModel.waits Setting.baseline Setting.candidate Parameter.name Change.edit
+        IterationModel.waits IterationNames.iteration IterationNames.load IterationNames.compute
+        Setting.baseline Setting.candidate Parameter.name Change.edit
         Deviation.range RangeRow.domain RangeRow.name Own.name Diagnosis.advice SlowerJob.job
         SlowerFunction.job SlowerRun.job FunctionTrend.job Trends.asked FleetHost.job ImportedPackage.package
         GpuIdle.function GpuIdle.within
@@ -84,13 +87,13 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
     """,
     Kind.FILE: """
         Run.path Pool.file SideSummary.label SideSummary.files Advice.files Objective.file Member.label
-        Member.path Configuration.argument Compared.files Compared.named HistoryRun.files
+        Member.path Configuration.argument Compared.files Compared.named RunFacts.files
         Change.before_file Change.after_file SlowerRun.path
     """,
     Kind.PLACE: "Manifest.cwd Member.projects Interpreter.path",
     Kind.HOST: """
         Run.machines Host.name SideSummary.host ProcessNeed.host HostNeed.name Member.host
-        Configuration.host RankStudy.slow_host SlowerRun.host FleetHost.host
+        Configuration.host RunFacts.host RankStudy.slow_host SlowerRun.host FleetHost.host
     """,
     Kind.USER: "Neighbour.user",
     Kind.JOB: "job.id",
@@ -98,19 +101,20 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
     Kind.COMMAND: """
         Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
         Parameter.words Space.command Change.command Change.changed Space.listed
-        SweepReport.compared TuneReport.compared Member.command Configuration.words HistoryRun.command
+        SweepReport.compared TuneReport.compared Member.command Configuration.words RunFacts.command
         DoctorReport.command Launch.command
     """,
     Kind.ENVIRONMENT: """
         Process.environment Pool.variable Manifest.environment SideSummary.environment
-        Inventory.environment Advice.env Change.variables Configuration.environment numbers.variable
+        Inventory.environment Advice.env Change.variables Configuration.environment RunFacts.environment
+        numbers.variable
     """,
     Kind.MESSAGE: "Cell.problem Objective.text Objective.what Tried.problem DoctorReport.problem",
     Kind.VERSION: "Pool.version Manifest.packages",
     PYTHON: "Process.python SideSummary.python",
-    _MOMENT: "Manifest.started Member.started HistoryRun.started",
+    _MOMENT: "Manifest.started Member.started RunFacts.started",
     HASH: "Profile.source_hash SeenLine.source_hash Definition.name Definition.source_hash",
-    _REVISION: "Configuration.revision HistoryRun.revision git.revision",
+    _REVISION: "Configuration.revision RunFacts.revision git.revision",
     re.compile(r"main|rank|worker|child"): "Process.role ProcessNeed.role",
     re.compile(r"exited|killed|replaced|running|ended|unknown"): "Process.exit",
     re.compile(

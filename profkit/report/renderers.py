@@ -32,10 +32,10 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiffReport:
-    """A comparison; figures need the `calls` of `diff`, and show each side's run in `pictured`."""
+    """A comparison; figures need the `calls` of `diff`, and each side's run in `pictured`."""
 
     diff: Diff
-    pictured: tuple[Run, Run]
+    pictured: tuple[Run, ...] = ()
     attachment: str = ""
     explain: bool = False
 

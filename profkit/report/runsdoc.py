@@ -38,7 +38,8 @@ from profkit.report.wording.runs import (
     when,
 )
 from profkit.study.compare import Compared, Comparisons
-from profkit.study.history import Change, History, HistoryRun
+from profkit.study.history import Change, History
+from profkit.study.run_facts import RunFacts
 from profkit.study.scaling import Scaling
 from profkit.verdict.account import RUN_BUCKETS
 
@@ -156,7 +157,7 @@ class HistoryReport:
         return dumps({"schema": "profkit.history/1", **members(study, names, runs=runs, changes=changes)})
 
 
-def _run_object(run: HistoryRun) -> dict[str, object]:
+def _run_object(run: RunFacts) -> dict[str, object]:
     return members(
         run,
         "files started revision? dirty wall_s own_s iteration_s account cause? kind?",
@@ -218,14 +219,14 @@ def _changes(study: History) -> Table:
     )
 
 
-def _revision(run: HistoryRun) -> str:
+def _revision(run: RunFacts) -> str:
     return run.revision[:10] + ("+" if run.revision and run.dirty else "")
 
 
 def _runs(study: History, limit: int) -> Table:
     changed = [study.runs[change.at] for change in study.changes]
 
-    def part(at: int) -> Of[HistoryRun]:
+    def part(at: int) -> Of[RunFacts]:
         return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
 
     return Listed(reversed(study.runs), limit, left_out="{left} earlier runs are not listed.").table(

@@ -27,7 +27,7 @@ from profkit.report.notices import SENTENCES, units_of
 from profkit.report.recorded_texts import roots_of
 from profkit.report.secrets import suspects
 from profkit.report.text_mask import TextMask
-from profkit.verdict.types import Advice, Diff, Evidence
+from profkit.verdict.types import Advice, Checked, Diff, Evidence
 
 T = TypeVar("T")
 #: Masked strings, and by column the new index of each string where two kinds of text share one.
@@ -50,7 +50,7 @@ class Masker(TextMask):
 
     def diff(self, diff: Diff) -> Diff:
         label_a, label_b = self._labels(diff.baseline.label, diff.candidate.label)
-        masked = self.value(diff)
+        masked: Diff = self._record(diff)
         return replace(
             masked,
             baseline=replace(masked.baseline, label=label_a),
@@ -64,10 +64,10 @@ class Masker(TextMask):
         for (root, _), name in self.prefixes.items():
             found[root].append(name)
         self._roots = Roots(tuple(found[STDLIB]), tuple(found[SITE]), tuple(found[PROJECT]))
-        return self.value(run)
+        return cast(Run, self._record(run))
 
     def value(self, value: T) -> T:
-        """Mask the strings of any result; profiles and roots need `run`."""
+        """Mask the strings of any result; profiles and roots need their run."""
         return cast(T, self._masked(value, "", ""))
 
     def _masked(self, value: Any, owner: str, field: str) -> Any:
@@ -197,6 +197,11 @@ class Masker(TextMask):
         shown = self._string(why, "Pool", "variable" if "=" in why else "origin")
         return f"{found['size']} ({shown})"
 
+    def _checked(self, checked: Checked) -> Checked:
+        """Mask what a condition was evaluated with, unless its reading gives one of profkit's identifiers."""
+        own = declared("numbers", checked.reading) is Kind.OWN
+        return cast(Checked, self._record(checked, ("value",) if own else ()))
+
     def _evidence(self, evidence: Evidence) -> Evidence:
         sides = {}
         for side in ("baseline", "candidate"):
@@ -319,6 +324,8 @@ class Masker(TextMask):
         return self.user_file(baseline), self.user_file(candidate)
 
     _SPECIAL: Mapping[type, Callable[[Masker, Any], Any]] = {
+        Run: run,
+        Diff: diff,
         Thread: _thread,
         Profile: _profile,
         Roots: lambda self, _: self._roots,
@@ -330,6 +337,7 @@ class Masker(TextMask):
         SeenLine: lambda self, line: self._record(replace(line, file="", text="")),
         Notice: _notice,
         Setting: _setting,
+        Checked: _checked,
         Evidence: _evidence,
         Advice: _advice,
         Ranges: _strings_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,12 +12,9 @@ import numpy as np
 
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
-from profkit.measure.iterations import iteration_seconds
-from profkit.measure.run_settings import set_by_hand
 from profkit.model import Notice, Run, RunSet
+from profkit.study.run_facts import RunFacts, facts_of
 from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
-from profkit.verdict.account import RUN_BUCKETS
-from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
 
 #: Ways to group runs.
@@ -81,79 +78,60 @@ class _Group:
     configuration: Configuration
     argument: str
     runs: list[Run]
+    facts: list[RunFacts]
+
+    @property
+    def measured(self) -> list[int]:
+        """The positions of the runs that succeeded; all if none did."""
+        every = range(len(self.runs))
+        return [i for i in every if not self.facts[i].failed] or list(every)
 
 
 def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
     """Divide runs into rows, in order of occurrence; raises `UsageError` unless `by` is in `GROUPINGS`."""
     if by not in GROUPINGS:
         raise UsageError(f"is not known, use {', '.join(GROUPINGS)}", "group_by", by)
-    groups: dict[object, list[tuple[str, Run]]] = {}
+    members: dict[object, list[tuple[str, Run, RunFacts]]] = {}
     for number, side in enumerate(sides):
         for run in side.runs:
-            groups.setdefault(_key(by, number, run), []).append((side.label, run))
-    members = list(groups.values())
-    facts = [_facts(group[0][1]) for group in members]
-    labels = [tuple(dict.fromkeys(label for label, _ in group)) for group in members]
+            facts = facts_of(run)
+            members.setdefault(_key(by, number, facts), []).append((side.label, run, facts))
+    groups = list(members.values())
+    firsts = [group[0][2] for group in groups]
+    labels = [tuple(dict.fromkeys(label for label, _, _ in group)) for group in groups]
     found = []
-    for own, group, named in zip(facts, members, labels, strict=True):
+    for own, group, named in zip(firsts, groups, labels, strict=True):
         label = named[0] if len(named) == 1 else ""
         # Rows of one argument need their differences as a name; for other rows the argument is enough.
-        rivals = [other for other, names in zip(facts, labels, strict=True) if label == "" or names == named]
-        runs = [run for _, run in group]
-        path = runs[0].path
+        rivals = [other for other, names in zip(firsts, labels, strict=True) if label == "" or names == named]
+        path = own.files[0]
         known = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
-        found.append(_Group(known, named[0], runs))
+        found.append(_Group(known, named[0], [run for _, run, _ in group], [facts for _, _, facts in group]))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    command: tuple[str, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    cpus: float | None = None
-    revision: str = ""
-    dirty: bool = False
-    host: str = ""
-
-
-def _facts(run: Run) -> _Facts:
-    manifest = run.manifest
-    if manifest is None:
-        return _Facts()
-    git = manifest.git or {}
-    return _Facts(
-        manifest.command,
-        tuple(set_by_hand(manifest.environment).items()),
-        manifest.host.available_cpus,
-        git.get("revision", ""),
-        git.get("dirty", False),
-        manifest.host.name,
-    )
-
-
-def _key(by: str, number: int, run: Run) -> object:
+def _key(by: str, number: int, facts: RunFacts) -> object:
     if by == "argument":
         return number
     if by == "run":
-        return (number, run.path)
-    facts = _facts(run)
+        return (number, facts.files)
+    variables = tuple(facts.environment.items())
+    settings = (facts.command, variables, facts.cpus, facts.revision, facts.dirty, facts.host)
     if by == "auto":
-        return (number, facts)
-    return facts if by == "settings" else getattr(facts, by)
+        return (number, settings)
+    return settings if by == "settings" else getattr(facts, by)
 
 
-def _told_apart(label: str, path: str, own: _Facts, rivals: Sequence[_Facts]) -> Configuration:
+def _told_apart(label: str, path: str, own: RunFacts, rivals: Sequence[RunFacts]) -> Configuration:
     def differs(name: str) -> bool:
         return len({getattr(facts, name) for facts in rivals}) > 1
 
-    environments = [dict(facts.environment) for facts in rivals]
-    names = sorted({name for environment in environments for name in environment})
-    varied = [name for name in names if len({environment.get(name) for environment in environments}) > 1]
-    mine = dict(own.environment)
+    names = sorted({name for facts in rivals for name in facts.environment})
+    varied = [name for name in names if len({facts.environment.get(name) for facts in rivals}) > 1]
     found = Configuration(
         argument=label,
         words=_words(own.command, [facts.command for facts in rivals]),
-        environment={name: mine.get(name, "unset") for name in varied},
+        environment={name: own.environment.get(name, "unset") for name in varied},
         cpus=own.cpus if differs("cpus") else None,
         revision=own.revision if differs("revision") else "",
         host=own.host if differs("host") else "",
@@ -185,19 +163,18 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
             f"all {len(groups[0].runs)} runs form one row; add runs of another configuration"
             + ("" if by == "run" else ", or use --group-by run")
         )
-    measured = [_measured(group) for group in groups]
-    times = [np.array([_wall(run) for run in runs]) for runs, _ in measured]
+    measured = [[group.facts[i] for i in group.measured] for group in groups]
+    times = [np.array([facts.wall_s for facts in found]) for found in measured]
     medians = np.array([median_of(found) for found in times])
     spread = pooled_spread(times)
     half, apart = median_quantiles(tuple(map(len, times)))
     best = int(np.argmin(medians))
     reference = _reference(groups, against, best)
-    basis = RunSet(groups[reference].argument, tuple(measured[reference][0]))
     rows = []
-    for i, (group, (runs, failed)) in enumerate(zip(groups, measured, strict=True)):
+    for i, (group, facts) in enumerate(zip(groups, measured, strict=True)):
         slowdown, cause, kind, confidence = Estimate(1.0), "", "", None
         if i != reference:
-            found = diagnose(basis, RunSet(group.argument, tuple(runs)))
+            found = diagnose(_side(groups[reference]), _side(group))
             slowdown, verdict = found.slowdown, found.verdict
             cause, kind, confidence = verdict.cause, verdict.kind or "", verdict.confidence
         width = spread * float(half[i])
@@ -206,13 +183,13 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
                 configuration=group.configuration,
                 files=tuple(run.path for run in group.runs),
                 named=_named(group, sides),
-                runs=len(runs),
-                failed=failed,
+                runs=len(facts),
+                failed=len(group.runs) - len(facts),
                 median_s=float(medians[i]),
                 low_s=float(medians[i]) * math.exp(-width),
                 high_s=float(medians[i]) * math.exp(width),
-                buckets=_account(runs),
-                iteration_s=_iteration(runs),
+                buckets=tuple(map(median_of, zip(*(one.buckets for one in facts), strict=True))),
+                iteration_s=_iteration(facts),
                 slowdown=slowdown,
                 cause=cause,
                 kind=kind,
@@ -224,10 +201,8 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
     return Comparisons(tuple(rows), reference, best, spread, notices)
 
 
-def _measured(group: _Group) -> tuple[list[Run], int]:
-    """Return the runs that succeeded (all if none did), and the number of failures."""
-    well = [run for run in group.runs if run.manifest is None or not run.manifest.exit_status]
-    return well or group.runs, len(group.runs) - len(well)
+def _side(group: _Group) -> RunSet:
+    return RunSet(group.argument, tuple(group.runs[i] for i in group.measured))
 
 
 def _named(group: _Group, sides: Sequence[RunSet]) -> str:
@@ -235,19 +210,8 @@ def _named(group: _Group, sides: Sequence[RunSet]) -> str:
     return group.argument if len(side.runs) == len(group.runs) else group.runs[0].path
 
 
-def _wall(run: Run) -> float:
-    """Return the wall time of a run, or its self time if the file has none; positive, for the logarithm."""
-    total = sum(profile.total for profile in run.profiles)
-    return run.wall_s or max(total, 1e-12)
-
-
-def _account(runs: Sequence[Run]) -> tuple[float, ...]:
-    accounts = [judge_run(run, run.processes).account for run in runs]
-    return tuple(median_of(account.whole(name) for account in accounts) for name in RUN_BUCKETS)
-
-
-def _iteration(runs: Iterable[Run]) -> float | None:
-    known = [seconds for run in runs if (seconds := iteration_seconds(run)) is not None]
+def _iteration(facts: Sequence[RunFacts]) -> float | None:
+    known = [one.iteration_s for one in facts if one.iteration_s is not None]
     return float(np.median(known)) if known else None
 
 

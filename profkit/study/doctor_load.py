@@ -20,8 +20,9 @@ from profkit.measure.inventory import (
     inventory,
     is_python,
 )
-from profkit.model import Pool, Process, Run
-from profkit.model.arrays import Ints, known_sum
+from profkit.measure.side_facts import side_facts
+from profkit.model import Pool, Process, Run, RunSet
+from profkit.model.arrays import Ints
 from profkit.model.pools import NOT_BUSY
 
 #: Part of the time for which that many threads must be wanted; shorter peaks are overlapping starts and ends.
@@ -136,6 +137,7 @@ def load_of(run: Run) -> Load:
         for group in groups.values()
     )
     observed, demanded = taken.observed_cores, taken.demand_cores
+    others = side_facts(RunSet(run.path, (run,)), [run.processes], 0.0).others_cores
     return Load(
         crews=tuple(sorted(crews, key=lambda crew: -crew.threads * crew.processes)),
         wall_s=(whole[1] - whole[0]) / 1e9 if run.wall_s is None else run.wall_s,
@@ -144,7 +146,7 @@ def load_of(run: Run) -> Load:
         steady_cores=_steady(run.processes, whole),
         queued=math.nan if not demanded or observed is None else 1 - observed / demanded,
         cpus=taken.available_cpus or 1.0,
-        others=_others(run),
+        others=math.nan if others is None else others,
     )
 
 
@@ -222,16 +224,6 @@ def _steady(processes: Sequence[Process], whole: tuple[int, int]) -> float:
         return math.nan
     spent = sum(run for p in processes for run, _ in _seconds(p, middle, whole[1]).values())
     return spent / ((whole[1] - middle) / 1e9)
-
-
-def _others(run: Run) -> float:
-    machine = run.machine
-    if machine is None or machine.busy_s is None or not machine.wall_s:
-        return math.nan
-    own = machine.tree_cpu_s
-    if own is None:
-        own = known_sum(process.cpu_s for process in run.processes) or 0.0
-    return max(0.0, machine.busy_s - own) / machine.wall_s
 
 
 def _mean(values: Sequence[float | None]) -> float:

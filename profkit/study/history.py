@@ -6,54 +6,20 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.load import join_ranks, rank_groups, skipped
 from profkit.measure.changepoints import LEAST_CHANGE, LEAST_RUNS, ChangePoint, change_points
-from profkit.measure.iterations import iteration_seconds
 from profkit.model import Notice, Run, RunSet
+from profkit.study.run_facts import RunFacts, facts_of
 from profkit.study.setting_results import pooled_spread
 from profkit.study.workers import Crew, load
-from profkit.verdict.account import RUN_BUCKETS
-from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose
 
 #: Metrics of a series: wall time, wall time without queueing for CPUs, time of one iteration.
 METRICS = ("wall", "own", "iteration")
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRun:
-    """One run of the job; `files` has one file, or one per rank.
-
-    `started`: UTC, ISO 8601. `iteration_s`: median, ``None`` without NVTX ranges of iterations. `buckets`:
-    seconds, in the order of `RUN_BUCKETS`.
-    """
-
-    files: tuple[str, ...]
-    started: str
-    command: tuple[str, ...]
-    revision: str
-    dirty: bool
-    failed: bool
-    wall_s: float
-    iteration_s: float | None
-    buckets: tuple[float, ...]
-    cause: str = ""
-    kind: str = ""
-
-    def seconds(self, metric: str) -> float | None:
-        """Return one of `METRICS` or a bucket of the account; ``None`` if unknown."""
-        if metric == "wall":
-            return self.wall_s
-        if metric == "iteration":
-            return self.iteration_s
-        if metric == "own":
-            return self.wall_s - self.buckets[RUN_BUCKETS.index("queue")]
-        return self.buckets[RUN_BUCKETS.index(metric)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +41,7 @@ class History:
     between changes, NaN if unknown.
     """
 
-    runs: tuple[HistoryRun, ...]
+    runs: tuple[RunFacts, ...]
     metric: str
     changes: tuple[Change, ...]
     least_change: float
@@ -85,7 +51,7 @@ class History:
     notices: tuple[Notice, ...]
 
 
-def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun], list[Notice]]:
+def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[RunFacts], list[Notice]]:
     """Return the runs of a job by start, ranks of one run together, and notices of skipped files."""
     heads, notices = [], []
     for path in paths:
@@ -100,9 +66,8 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
             )
         else:
             heads.append(head)
-    groups = {group[0].path: tuple(run.path for run in group) for group in rank_groups(heads)}
     runs = []
-    for read in workers(partial(_row, groups=groups), list(groups)):
+    for read in workers(_row, [tuple(run.path for run in group) for group in rank_groups(heads)]):
         if isinstance(read, Notice):
             notices.append(read)
         else:
@@ -110,33 +75,16 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[HistoryRun],
     return sorted(runs, key=lambda run: (run.started, run.files)), notices
 
 
-def _row(path: str, groups: dict[str, tuple[str, ...]]) -> HistoryRun | Notice:
-    files = groups[path]
+def _row(files: tuple[str, ...]) -> RunFacts | Notice:
     try:
         run = _read(files)
     except FormatError as error:
         return skipped(error)
-    assert run.manifest is not None
-    manifest = run.manifest
-    judged = judge_run(run, run.processes)
-    git = manifest.git or {}
-    return HistoryRun(
-        files=files,
-        started=manifest.started,
-        command=manifest.command,
-        revision=git.get("revision", ""),
-        dirty=git.get("dirty", False),
-        failed=bool(manifest.exit_status),
-        wall_s=manifest.wall_s,
-        iteration_s=iteration_seconds(run),
-        buckets=tuple(judged.account.whole(name) for name in RUN_BUCKETS),
-        cause="" if judged.verdict is None else judged.verdict.cause,
-        kind="" if judged.verdict is None else judged.verdict.kind or "",
-    )
+    return facts_of(run, files)
 
 
 def history(
-    runs: Sequence[HistoryRun],
+    runs: Sequence[RunFacts],
     *,
     metric: str = "wall",
     least_change: float = LEAST_CHANGE,
@@ -188,7 +136,7 @@ def history(
     return History(tuple(kept), metric, tuple(changes), least_change, spread, failed, others, tuple(notices))
 
 
-def _nearest(runs: Sequence[HistoryRun], values: Sequence[float], begin: int, end: int) -> HistoryRun:
+def _nearest(runs: Sequence[RunFacts], values: Sequence[float], begin: int, end: int) -> RunFacts:
     """Return the run whose value is nearest to the median of its part."""
     part = np.array(values[begin:end])
     return runs[begin + int(np.argmin(np.abs(part - np.median(part))))]

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from profkit.errors import FormatError
 from profkit.formats import load_run
@@ -145,44 +146,33 @@ def run_trial(
 
 
 def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path | None, log: Path) -> Trial:
-    captured = run_file is not None and run_file.is_file()
-    facts: dict[str, object] = {"wall_s": ended.wall_s, "cpu_s": ended.cpu_s} if run_file is None else {}
-    problem = ""
+    trial = Trial(setting, round_, "done", ended.started, ended.exit_status, log=log.name)
     if ended.exit_status is None:
-        status, problem = "timeout", "exceeded its time limit"
+        trial = replace(trial, status="timeout", problem="exceeded its time limit")
     elif ended.exit_status:
-        status = "failed"
-        problem = f"exit status {ended.exit_status}" + (f": {ended.last_line}" if ended.last_line else "")
-    else:
-        status = "done"
-    if run_file is not None and captured:
-        try:
-            facts = _measured(run_file)
-        except FormatError as error:
-            status, problem, captured = "failed", str(error), False
-    elif run_file is not None and status == "done":
-        status, problem = "failed", f"it left no run file: {ended.last_line}"
-    if status == "done" and facts.get("kind") == "external-load":
-        status, problem = "disturbed", "other processes took its CPUs"
-    return Trial(
-        setting=setting,
-        round=round_,
-        status=status,
-        started=ended.started,
-        exit_status=ended.exit_status,
-        run=run_file.name if run_file is not None and captured else "",
-        log=log.name,
-        problem=problem,
-        **facts,  # type: ignore[arg-type]
-    )
+        last = f": {ended.last_line}" if ended.last_line else ""
+        trial = replace(trial, status="failed", problem=f"exit status {ended.exit_status}{last}")
+    if run_file is None:
+        return replace(trial, wall_s=ended.wall_s, cpu_s=ended.cpu_s)
+    if not run_file.is_file():
+        if trial.status != "done":
+            return trial
+        return replace(trial, status="failed", problem=f"it left no run file: {ended.last_line}")
+    try:
+        trial = replace(trial, run=run_file.name, **_measured(run_file))
+    except FormatError as error:
+        return replace(trial, status="failed", problem=str(error))
+    if trial.status == "done" and trial.kind == "external-load":
+        return replace(trial, status="disturbed", problem="other processes took its CPUs")
+    return trial
 
 
-def _measured(run_file: Path) -> dict[str, object]:
+def _measured(run_file: Path) -> dict[str, Any]:
     """Return wall, CPU time and account of a run file."""
     run = load_run(run_file, edges=False)
     judged = judge_run(run, run.processes)
     verdict = judged.verdict
-    facts: dict[str, object] = {
+    facts: dict[str, Any] = {
         "wall_s": run.wall_s,
         "cpu_s": _cpu_seconds(run),
         "cause": "" if verdict is None else verdict.cause,

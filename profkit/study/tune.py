@@ -325,26 +325,22 @@ def _ended(trial: Trial, why: str) -> Trial:
 def _tell(
     study: optuna.Study, objective: Objective, asked: Any, trial: Trial, *, repeated: bool = False
 ) -> None:
+    """Tell the sampler how a run ended, and keep it unless it is `repeated`."""
+    from optuna.trial import TrialState
+
+    figure, pruned = objective.figure(trial), trial.status == "pruned"
     try:
-        _write(study, objective, asked, trial, repeated=repeated)
+        if not repeated:
+            asked.set_user_attr("run", TRIALS.write(trial))
+        if pruned and trial.wall_s is not None and objective.kind == "wall":
+            asked.report(trial.wall_s, 0)
+        if figure is not None:
+            study.tell(asked, figure)
+        else:
+            study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
     except (RuntimeError, ValueError):
         if not _is_taken(study, asked):
             raise
-
-
-def _write(study: optuna.Study, objective: Objective, asked: Any, trial: Trial, *, repeated: bool) -> None:
-    from optuna.trial import TrialState
-
-    if not repeated:
-        asked.set_user_attr("run", TRIALS.write(trial))
-    pruned = trial.status == "pruned"
-    if pruned and trial.wall_s is not None and objective.kind == "wall":
-        asked.report(trial.wall_s, 0)
-    figure = objective.figure(trial)
-    if figure is not None:
-        study.tell(asked, figure)
-    else:
-        study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)
 
 
 def trials_of(study: optuna.Study) -> list[Trial]:

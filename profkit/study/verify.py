@@ -51,10 +51,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be run: each run ends after `timeout_s`, and no round begins after `limit_s`."""
+    """How long it takes: each run ends after `timeout_s`, and no round begins after `limit_s`."""
 
-    fewest: int
-    most: int
     round_s: float
     limit_s: float
     timeout_s: float
@@ -62,12 +60,12 @@ class Plan:
     @property
     def shortest_s(self) -> float:
         """Least expected seconds until an answer."""
-        return self.fewest / 2 * self.round_s
+        return LOOKS[0] * self.round_s
 
     @property
     def longest_s(self) -> float:
         """Most expected seconds until the end."""
-        return min(self.most / 2 * self.round_s, max(self.limit_s, self.round_s))
+        return min(LOOKS[-1] * self.round_s, max(self.limit_s, self.round_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def plan_of(
     if limit_s is None:
         limit_s = max(LIMIT_S, (LOOKS[0] + 1) * round_s)
     timeout_s = timeout_s or PATIENCE * recorded_s + LEAST_PATIENCE_S
-    return Plan(2 * LOOKS[0], 2 * LOOKS[-1], round_s, limit_s, timeout_s)
+    return Plan(round_s, limit_s, timeout_s)
 
 
 def try_change(
@@ -141,7 +139,7 @@ def try_change(
         if not made:
             progress(plan)
         made += seen.trial is None
-        progress(_named(seen, plan))
+        progress(_named(seen))
 
     try:
         with stoppable():
@@ -168,10 +166,10 @@ def try_change(
     return replace(_tried(study, rounds, last=True), stopped=stopped)
 
 
-def _named(seen: Progress, plan: Plan) -> Progress:
-    """Relabel a run as one of the two settings, numbered among `plan.most`."""
+def _named(seen: Progress) -> Progress:
+    """Relabel a run as one of the two settings, numbered among the most that there can be."""
     which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
-    return replace(seen, label=which, total=plan.most)
+    return replace(seen, label=which, total=2 * LOOKS[-1])
 
 
 def _outcome(ratio: Estimate) -> str:

@@ -56,7 +56,7 @@ class Baselines:
 
     def __init__(self, baseline: str, root: Path) -> None:
         self.baseline = baseline
-        self._root = root
+        self.root = root
         self._open = contextlib.ExitStack()
 
     def close(self) -> None:
@@ -64,11 +64,11 @@ class Baselines:
         self._open.close()
 
     @cached_property
-    def _trees(self) -> tuple[Path, Path]:
+    def trees(self) -> tuple[Path, Path]:
         """The top of the present tree, and of the baseline's."""
         if os.path.isdir(self.baseline):
-            return self._root, Path(os.path.realpath(self.baseline))
-        top = Path(_git(self._root, "rev-parse", "--show-toplevel"))
+            return self.root, Path(os.path.realpath(self.baseline))
+        top = Path(_git(self.root, "rev-parse", "--show-toplevel"))
         return top, self._open.enter_context(_checked_out(top, self.baseline))
 
     def judge(self, test: Test) -> Gated:
@@ -78,7 +78,7 @@ class Baselines:
         checked out.
         """
         with _alone(), tempfile.TemporaryDirectory(prefix="profkit-gate-") as work:
-            runner = _Runner(test, self._root, *self._trees, Path(work), self.baseline)
+            runner = _Runner(self, test, Path(work))
             for side in (BASELINE, CANDIDATE):
                 runner.run(side, 0)  # compiles, fills the page cache, and checks that the test passes
             gated = gate(runner.run, test.least)
@@ -91,11 +91,10 @@ class Baselines:
 class _Runner:
     """Runs one test in separate processes."""
 
-    def __init__(self, test: Test, root: Path, top: Path, tree: Path, work: Path, baseline: str) -> None:
-        self._test = test
-        self._root, self._top, self._tree, self._work = root, top, tree, work
-        self._name = baseline
+    def __init__(self, baselines: Baselines, test: Test, work: Path) -> None:
+        self._baselines, self._test, self._work = baselines, test, work
         # Both sides run the present test, so that only the tested code differs.
+        top, tree = baselines.trees
         copy = tree / test.file.relative_to(top)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(test.file, copy)
@@ -120,8 +119,9 @@ class _Runner:
     def run(self, side: str, number: int, profile: str = "") -> list[Reading]:
         """Run a side once, and return its calls; `profile` is the run file to capture."""
         test = self._test
-        base = self._tree if side == BASELINE else self._top
-        root = base / self._root.relative_to(self._top)
+        top, tree = self._baselines.trees
+        base = tree if side == BASELINE else top
+        root = base / self._baselines.root.relative_to(top)
         result = self._work / "result.json"
         result.unlink(missing_ok=True)
         task = {
@@ -129,7 +129,7 @@ class _Runner:
             "calls": 1 if profile else test.calls,
             "result": str(result),
             "profile": profile,
-            "foreign": str(self._top) if side == BASELINE else "",
+            "foreign": str(top) if side == BASELINE else "",
         }
         words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(root)]
         words += ["-p", "profkit", test.name]
@@ -164,7 +164,7 @@ class _Runner:
         return [Reading(**call) for call in said["calls"]]
 
     def _where(self, side: str) -> str:
-        return f"at the baseline {self._name}" if side == BASELINE else "in the present tree"
+        return f"at the baseline {self._baselines.baseline}" if side == BASELINE else "in the present tree"
 
     def _environment(self, base: Path, number: int, task: Mapping[str, object]) -> dict[str, str]:
         paths = [str(base / path) for path in self._imported]

@@ -48,7 +48,7 @@ from profkit.report.secrets import holds_secret, rules
 from profkit.report.sweepdoc import SweepReport, TuneReport
 from profkit.verdict import types as verdict_types
 from profkit.verdict.diagnosis import diagnose as compare
-from profkit.verdict.types import Diff, RunVerdict
+from profkit.verdict.types import Checked, Diff, RunVerdict, Verdict
 from tests import report_builders as build
 from tests.builders import Row, profile
 from tests.shared import finished, words_of
@@ -518,6 +518,20 @@ def test_digests_of_names_that_have_pseudonyms_are_left_out() -> None:
     masked = {name: Masker([run], pseudonyms=kind).run(run) for name, kind in kinds.items()}
     found = {name: one.processes[0].threads[0].definitions for name, one in masked.items()}
     assert found == {"plain": listed, "pseudonyms": ()}
+
+
+def test_identifiers_among_the_numbers_of_a_verdict_have_no_pseudonyms() -> None:
+    numbers = {"contention.who": "helpers", "blocked.on": "pipe", "gc.function": "helpers"}
+    checks = tuple(
+        Checked("r", "requires", 0, 0, reading, "=", "text", value, None, "", True)
+        for reading, value in numbers.items()
+    )
+    masker = Masker(pseudonyms=Pseudonyms(b"secret", ()))
+    masked = masker.value(Verdict("contention", "contention", numbers=numbers, checks=checks))
+    hidden = masker.name("helpers")
+    assert hidden != "helpers"
+    assert masked.numbers == {**numbers, "gc.function": hidden}
+    assert [check.value for check in masked.checks] == ["helpers", "pipe", hidden]
 
 
 def test_a_new_field_is_masked_until_it_is_declared() -> None:

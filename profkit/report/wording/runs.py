@@ -9,14 +9,15 @@ from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.report.text import clean
 from profkit.study.compare import Compared, Comparisons, Configuration
-from profkit.study.history import Change, History, HistoryRun
+from profkit.study.history import Change, History
+from profkit.study.run_facts import RunFacts
 from profkit.study.scaling import Place, Scaling, SlowDown
 
 #: Titles of the metrics of `profkit.study.history`.
 METRIC_TITLES = {"wall": "wall", "own": "wall minus queueing", "iteration": "iteration"}
 
 
-def when(run: HistoryRun) -> str:
+def when(run: RunFacts) -> str:
     """Return the start of a run to the minute, UTC: ``2026-03-01 09:30``."""
     return run.started[:16].replace("T", " ")
 

@@ -8,7 +8,7 @@ from profkit.measure.intervals import Estimate
 from profkit.report import units
 from profkit.report.document import VerdictBlock
 from profkit.study.setting_results import Cell, Results
-from profkit.study.verify import Plan, Tried
+from profkit.study.verify import LOOKS, Plan, Tried
 
 #: What a setting's runs lacked, by cause and kind of their verdict.
 LACKED = {
@@ -176,7 +176,7 @@ def _change(tried: Tried) -> str:
 
 def plan_line(plan: Plan) -> str:
     """Return what will be run and for how long, to print before the first run."""
-    line = f"as it was and with the advice, in turn: {plan.fewest} to {plan.most} runs"
+    line = f"as it was and with the advice, in turn: {2 * LOOKS[0]} to {2 * LOOKS[-1]} runs"
     if plan.shortest_s > plan.limit_s:
         needed = math.ceil(plan.shortest_s)
         return f"{line}; an answer needs at least {_about(plan.shortest_s)}: use --limit {needed}"
