@@ -163,7 +163,6 @@ while True:
 """
 
 
-@pytest.mark.interpreters
 def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_path: Path) -> None:
     """While it is sampled no profiler's place is taken that would tell the second one."""
     with running(tmp_path, interpreter("3.15"), script(tmp_path, CALLS_MUCH)) as process:
@@ -185,7 +184,6 @@ def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_pat
     assert "attach-not-traced" not in codes(third)
 
 
-@pytest.mark.interpreters
 def test_a_tree_with_pool_workers_is_traced(tmp_path: Path) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, POOL), "1.5") as process:
         run = attached(tmp_path, process.pid)
@@ -216,7 +214,6 @@ def test_a_tree_with_pool_workers_is_traced(tmp_path: Path) -> None:
     assert not left_scripts(process.pid)
 
 
-@pytest.mark.interpreters
 def test_nothing_is_left_in_the_target(tmp_path: Path) -> None:
     with running(tmp_path, interpreter("3.15"), script(tmp_path, QUIET)) as process:
 
@@ -259,7 +256,6 @@ main()
 """
 
 
-@pytest.mark.interpreters
 def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, LOOPS)) as process:
         run = attached(tmp_path, process.pid)
@@ -276,7 +272,6 @@ def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -
         assert not {"_profkit", "begin", "_trace"} & set(found)
 
 
-@pytest.mark.interpreters
 def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path: Path) -> None:
     program = (
         "import signal, sys, time\n"
@@ -297,7 +292,6 @@ def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path
     assert (tmp_path / "stderr").read_text() == ""
 
 
-@pytest.mark.interpreters
 def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> None:
     program = QUIET.replace("while True:", "while not os.path.exists('end'):")
     with running(tmp_path, interpreter("3.15"), script(tmp_path, program)) as process:
@@ -314,7 +308,6 @@ def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> Non
     assert run.manifest.wall_s < 600
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_it_and_what_was_seen_is_written(tmp_path: Path, number: signal.Signals) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, QUIET)) as process:
@@ -403,7 +396,6 @@ def test_a_sampled_target_is_never_stopped_and_what_is_not_seen_is_said(tmp_path
     assert 0 < sampled.numbers["rate"] <= 100
 
 
-@pytest.mark.interpreters
 def test_threads_of_older_pythons_keep_their_counters(tmp_path: Path) -> None:
     """py-spy knows the addresses of these threads, and not the kernel's numbers of them."""
     require("py-spy", sampler_command() is not None, "py-spy is not installed")

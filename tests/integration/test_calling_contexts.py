@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from profkit.capture import native as compiled
-from profkit.capture.agent import native
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import MappedTables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
 from tests.integration.capturing import ROOT, captured, environment, in_process
+from tests.integration.tracing import require_tracer
 from tests.records import traced_spool
-from tests.requirements import require
 
 #: `leaf` is called by two functions, with another amount of work from each; `down` calls itself, `even` and
 #: `odd` each other.
@@ -49,7 +48,7 @@ thread.start(); thread.join()
 
 @pytest.fixture(autouse=True)
 def built() -> None:
-    require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
+    require_tracer()
 
 
 def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:

@@ -117,7 +117,6 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path, version: str) -> None:
     """On one CPU with a busy neighbour, recursion and calls that never returned included."""

@@ -534,7 +534,6 @@ print([leaf(n) for n in range(3)])
 """
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
 def test_further_interpreters_are_left_alone_and_that_is_said(tmp_path: Path, version: str) -> None:
     done = run_capture(tmp_path, interpreter(version), script(tmp_path, INTERPRETERS))

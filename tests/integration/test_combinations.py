@@ -83,7 +83,6 @@ def in_ranges(process: Process, name: str) -> int:
     return found
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize(("python", "windows", "overhead", "ranges", "workers"), ROWS)
 def test_what_holds_alone_holds_together(
     tmp_path: Path, python: str, windows: str, overhead: str, ranges: str, workers: str

@@ -75,7 +75,6 @@ def test_py_spy(tmp_path: Path, form: str) -> None:
     check_samples(output)
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("form", ["binary", "collapsed"])
 def test_tachyon(tmp_path: Path, form: str) -> None:
     program, output = script(tmp_path, PROGRAM), tmp_path / "out"
@@ -85,7 +84,6 @@ def test_tachyon(tmp_path: Path, form: str) -> None:
     check_samples(output)
 
 
-@pytest.mark.interpreters
 def test_lines_of_tachyon_s_pstats_are_folded(tmp_path: Path) -> None:
     program, output = script(tmp_path, PROGRAM), tmp_path / "out"
     run(interpreter("3.15"), "-m", "profiling.sampling", "run", "--pstats", "-o", str(output), program)

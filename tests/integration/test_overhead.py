@@ -32,8 +32,6 @@ from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
 from tests.requirements import require
 from tests.shared import finished
 
-pytestmark = pytest.mark.interpreters
-
 HOT = str(PROGRAMS / "hot.py")
 SECONDS = "1.5"
 #: Captures of which one must have bursts of events, or enough samples: on a busy machine they may find no CPU.

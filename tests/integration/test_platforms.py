@@ -49,7 +49,6 @@ def profkit_on(
     return finished([sys.executable, "-c", code, *words], directory, env=env, timeout=60)
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("version", ["3.8", "3.15"])
 def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: object) -> None:

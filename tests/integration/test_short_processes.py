@@ -32,7 +32,6 @@ print(threading.main_thread().name, type(threading.__spec__.loader).__name__, le
 """
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, version: str) -> None:
     code = f"import sys; print([m for m in {MODULES} if m in sys.modules])"
@@ -44,7 +43,6 @@ def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, v
     assert run_capture(tmp_path, *command).stdout == plain
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), script(tmp_path, THREADS.format(before="", meanwhile=""))]
@@ -81,7 +79,6 @@ print(kept, found)
 """
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, version: str) -> None:
     python = interpreter(version)
@@ -121,7 +118,6 @@ print("session" in names, "thread_pools" in names, found)
 """
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_processes_read_the_agent_s_code_from_one_file_of_their_own_user(
     tmp_path: Path, version: str

@@ -127,7 +127,6 @@ print(len(seen), alive, [one.f_code.co_name for one in gc.garbage if type(one)._
 """
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_no_variable_of_the_program_is_kept(tmp_path: Path, version: str) -> None:
     """Python 3.12.1 crashes if the collector finds a buffer of `io.BytesIO` in a cycle, as multiprocessing makes."""
@@ -149,7 +148,6 @@ AUDITED = r"(open|os\.listdir|os\.rename|os\.symlink) (/proc/self/|\S*/\.run\.pr
 AUDITED += r"|marshal\.dumps |sys\.setprofile $|sys\.monitoring\.register_callback "
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_what_audit_hooks_see(tmp_path: Path, version: str) -> None:
     command = [interpreter(version), script(tmp_path, AUDITS)]

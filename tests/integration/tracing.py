@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from shutil import which
 
+from profkit.capture.agent import native
 from tests.interpreters import interpreter
 from tests.requirements import require
 from tests.shared import finished, made_once
@@ -73,6 +74,11 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Pat
         subprocess.run([*words, "-shared", *own, *rest, "-o", directory / name, "-pthread"], check=True)
 
     return made_once((*words, objects, instead), linked) / name
+
+
+def require_tracer() -> None:
+    """Skip the calling test where profkit has no tracer for this Python."""
+    require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
 
 
 def binary_for(version: str) -> Path:

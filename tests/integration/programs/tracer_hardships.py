@@ -176,7 +176,7 @@ def deep(module):
 
 
 def busy_place(module):
-    """From 3.12 on there is one place for a profiler, and whoever comes second is told; before, the later one has it."""
+    """From 3.12 on there is one place for a profiler, and whoever comes second is told."""
     profiler, collector = _lsprof.Profiler(), module.Collector()
     said = []
     for first, second in ((profiler, collector), (collector, profiler)):

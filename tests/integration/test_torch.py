@@ -1,17 +1,19 @@
-"""``capture --nvtx-shim``: programs annotated for GPUs, under a PyTorch that was built without CUDA."""
+"""Programs of PyTorch: annotated for GPUs under a build without CUDA (``--nvtx-shim``), and compiled ones."""
 
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 from profkit.model.ranges import MARK, PUSHED, STARTED
-from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture, script
+from tests.integration.capturing import PROGRAMS, calls, captured, codes, environment, run_capture, script
 from tests.integration.nvtx_ranges import ranges_of, rows
 from tests.interpreters import packages, python_with
 from tests.requirements import require
+from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "torch_annotated.py")
 
@@ -104,3 +106,20 @@ def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, "-c", program, options=("--nvtx-shim",), env=env)
     assert done.stdout == "its own mark its own\n", done.stderr
     assert "--nvtx-shim" not in done.stderr
+
+
+def test_the_same_is_compiled_and_all_threads_are_traced(tmp_path: Path) -> None:
+    # Neither backend needs a compiler of C++.
+    command = [python_with("torch"), str(PROGRAMS / "torch_compiled.py"), "eager", "aot_eager"]
+    # What one run keeps would make the next one differ.
+    env = environment(TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
+    plain = finished(command, env=env, check=True, timeout=120)
+    expected = [json.loads(line) for line in plain.stdout.splitlines()]
+    assert all(found["counted"]["graph_break"] for found in expected), "the program breaks a graph"
+    done = run_capture(tmp_path, *command, env=env, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    (process,) = (process for process in done.run.processes if process.role == "main")
+    found = calls(process)
+    assert (found["by_hand"], found["by_thread"], found["training_step"]) == (200, 200, 10)
+    assert done.run.warnings == ()
