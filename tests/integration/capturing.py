@@ -60,12 +60,25 @@ def _measured() -> str:
 
 
 def profkit(
-    directory: Path | None, *words: str, timeout: float = 300, **variables: str
+    directory: Path | None, *words: str, status: int | None = 0, timeout: float = 300, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own; `variables` are of its environment."""
-    if not _measured():
-        return run_forked(words, directory or Path.cwd(), environment(**variables), timeout)
-    return finished(profkit_command(*words), directory, env=environment(**variables), timeout=timeout)
+    """Run a command in a process of its own; `variables` are of its environment.
+
+    It must end with `status`; ``None`` takes any.
+    """
+    if _measured():
+        done = finished(profkit_command(*words), directory, env=environment(**variables), timeout=timeout)
+    else:
+        done = run_forked(words, directory or Path.cwd(), environment(**variables), timeout)
+    assert status in (None, done.returncode), done.stderr
+    return done
+
+
+def ended(process: subprocess.Popen[str], status: int = 0, typed: str | None = None) -> tuple[str, str]:
+    """Wait for a process, which must end with `status`; return what it printed."""
+    out, err = process.communicate(typed, timeout=240)
+    assert process.returncode == status, err
+    return out, err
 
 
 def started(
@@ -177,13 +190,15 @@ def run_capture(
     *command: str,
     options: tuple[str, ...] = (),
     env: dict[str, str] | None = None,
+    status: int | None = 0,
     timeout: float = 60,
     fresh: bool = False,
     **kwargs: Any,
 ) -> Ended:
     """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``.
 
-    `fresh` starts an interpreter for it, as a user does; `kwargs` do so as well, of `subprocess.run`.
+    It must end with `status`; ``None`` takes any. `fresh` starts an interpreter for it, as a user does, and so do
+    `kwargs` of `subprocess.run`.
     """
     env = environment() if env is None else env
     if TIERS.isdisjoint(options):
@@ -193,13 +208,13 @@ def run_capture(
         done = finished(profkit_command(*words), directory, env=env, timeout=timeout, **kwargs)
     else:
         done = run_forked(words, directory, env, timeout)
+    assert status in (None, done.returncode), done.stderr
     return Ended(done, directory / "run.prof")
 
 
-def captured(directory: Path, *command: str, status: int = 0, **kwargs: Any) -> Run:
-    """Capture a command that must end with this status, and return its run."""
+def captured(directory: Path, *command: str, **kwargs: Any) -> Run:
+    """Capture a command, and return its run."""
     done = run_capture(directory, *command, **kwargs)
-    assert done.returncode == status, done.stderr
     assert not list(directory.glob(".run.prof.spool-*")), "the spool directory was left behind"
     return done.run
 

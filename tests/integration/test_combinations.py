@@ -93,7 +93,6 @@ def test_what_holds_alone_holds_together(
     command = (interpreter(python), PROGRAM, windows, ranges, workers, str(CALLS[overhead]))
     env = environment(PYTHONPATH=str(ROOT))
     done = run_capture(tmp_path, *command, options=(*OPTIONS[windows], *tier), env=env)
-    assert done.returncode == 0, done.stderr
     run = done.run
     main, found = run.processes[0], sums(run)
     captured = 2 if windows == "steps" else 3

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.integration.capturing import (
+    ended,
     environment,
     limited_cgroup,
     profkit_command,
@@ -25,7 +25,7 @@ from tests.integration.capturing import (
     works,
 )
 from tests.requirements import require
-from tests.shared import finished, words_of
+from tests.shared import finished, succeeded, words_of
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 #: Variables of the shell that would size anything.
@@ -55,17 +55,19 @@ def clean(**variables: str) -> dict[str, str]:
 
 
 def doctor(
-    *arguments: str, around: Sequence[str] = (), env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    return finished(
-        [*around, *profkit_command("doctor", *arguments)], cwd, env=dict(env or clean()), timeout=120
-    )
+    *arguments: str,
+    around: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    status: int = 0,
+) -> str:
+    """What is printed by a command that must end so."""
+    command = [*around, *profkit_command("doctor", *arguments)]
+    return finished(command, cwd, status, env=dict(env or clean()), timeout=120).stdout
 
 
 def answer(*arguments: str, **kwargs: Any) -> Any:
-    done = doctor("--format", "json", *arguments, **kwargs)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(doctor("--format", "json", *arguments, **kwargs))
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def test_libraries_have_the_sizes_that_were_said(limited: bool) -> None:
     found = answer("--python", sys.executable, around=around)
     said = {row["library"]: row["size"] for row in found["libraries"]}
     for library, asked in ASKED.items():
-        real = finished([*around, sys.executable, "-c", asked], env=clean(), check=True)
+        real = succeeded([*around, sys.executable, "-c", asked], env=clean())
         assert said[library] == int(real.stdout), library
     assert len(found["machine"]["affinity"]) == (1 if limited else len(CPUS))
     assert found["machine"]["effective_cpus"] <= len(found["machine"]["affinity"])
@@ -131,9 +133,7 @@ def test_ranks_of_mpirun_share_the_cpus_or_are_bound() -> None:
 def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Path) -> None:
     pool, many = script(tmp_path, POOL), 4 * len(CPUS)
     command = ["--seconds", "3", "--", sys.executable, pool, "--workers", str(many)]
-    done = doctor("--format", "json", "--fail-on", "oversubscribed", *command, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
+    found = answer("--fail-on", "oversubscribed", *command, cwd=tmp_path, status=1)
     assert found["oversubscribed"]
     # On a busy machine some may have begun late, and a pool starts others for those that were ended.
     assert sum(crew["processes"] for crew in found["trial"]["crews"] if crew["role"] == "worker") >= many
@@ -148,17 +148,14 @@ def test_a_command_that_fits_is_not_oversubscribed(tmp_path: Path) -> None:
     short = script(
         tmp_path, "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
     )
-    done = doctor("--fail-on", "oversubscribed", "--", sys.executable, short, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert done.stdout.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")
-    assert len(done.stdout.splitlines()) <= 30
+    said = doctor("--fail-on", "oversubscribed", "--", sys.executable, short, cwd=tmp_path)
+    assert said.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")
+    assert len(said.splitlines()) <= 30
 
 
 def test_how_a_command_ended_is_said(tmp_path: Path) -> None:
     fails = script(tmp_path, "import time\ntime.sleep(0.3)\nraise SystemExit('no such data set')\n")
-    done = doctor("--", sys.executable, fails, cwd=tmp_path)
-    assert done.returncode == 0
-    assert "exit status 1: no such data set" in done.stdout
+    assert "exit status 1: no such data set" in doctor("--", sys.executable, fails, cwd=tmp_path)
 
 
 def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
@@ -176,5 +173,4 @@ def test_an_interrupt_ends_the_command(tmp_path: Path) -> None:
     job = started(tmp_path, "doctor", "--seconds", "200", "--", sys.executable, waits, env=clean())
     wait_until((tmp_path / "began").exists)
     job.send_signal(signal.SIGINT)
-    assert job.communicate(timeout=60) == ("", "")
-    assert job.returncode == 130
+    assert ended(job, 130) == ("", "")

@@ -27,7 +27,7 @@ from tests.integration.capturing import (
     works,
 )
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 #: Works for half a second, so that there are records, then does what is tried and works again in another function.
 WORKS = """
@@ -57,8 +57,7 @@ def root() -> None:
 
 
 def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, sys.executable, script(tmp_path, STUCK))
-    assert done.returncode == -signal.SIGALRM
+    done = run_capture(tmp_path, sys.executable, script(tmp_path, STUCK), status=-signal.SIGALRM)
     (process,) = done.run.processes
     notice = said(done.run)
     assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
@@ -112,7 +111,6 @@ def test_no_room_for_any_function_is_said(tmp_path: Path) -> None:
     name = script(tmp_path, WORKS + "late(0)\n")
     env = environment(PYTHONDONTWRITEBYTECODE="1")  # it would be cut as well
     done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 20; '{sys.executable}' '{name}'", env=env)
-    assert done.returncode == 0
     assert "all of them are missing" in done.stderr
     assert not any(calls(process) for process in done.run.processes)
     (notice,) = (notice for notice in done.run.warnings if notice.code == "tables-full")
@@ -153,8 +151,9 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int) -> None:
 def test_a_process_that_is_killed_before_its_first_record(tmp_path: Path) -> None:
     """It was profiled: not the environment is to blame."""
     code = "import os; os.kill(os.getpid(), 9)"
-    done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 0; exec '{sys.executable}' -c '{code}'")
-    assert done.returncode == -signal.SIGKILL
+    done = run_capture(
+        tmp_path, "bash", "-c", f"ulimit -f 0; exec '{sys.executable}' -c '{code}'", status=-signal.SIGKILL
+    )
     (process,) = done.run.processes
     assert (process.exit, process.profiled) == ("killed", False)
     assert said(done.run) == Notice("process-unrecorded", "", {"pids": (process.pid,)})
@@ -187,8 +186,7 @@ def test_a_disk_that_was_full_when_the_process_began(tmp_path: Path) -> None:
     fill = f"cat /dev/zero >filler 2>&-; '{sys.executable}' '{path}'"
     capture = profkit_command("capture", "--exact", "-o", "run.prof", "--", "sh", "-c", fill)
     words = f"{mount}; cd {tmp_path / 'disk'}; {shlex.join(capture)}; cp run.prof {tmp_path}"
-    done = finished([*PRIVATE, words], env=environment())
-    assert done.returncode == 0, done.stderr
+    succeeded([*PRIVATE, words], env=environment())
     run = load_run(tmp_path / "run.prof")
     process = next(process for process in run.processes if process.profiled)
     assert calls(process)["late"] == 1
@@ -281,8 +279,7 @@ def start(directory: Path, text: str) -> tuple[subprocess.Popen[str], Path]:
 
 def merged(directory: Path, spool: Path, *before: str) -> Run:
     command = [*before, *profkit_command("merge", str(spool), "-o", "merged.prof")]
-    done = finished(command, directory, env=environment())
-    assert done.returncode == 0, done.stderr
+    succeeded(command, directory, env=environment())
     return load_run(directory / "merged.prof")
 
 

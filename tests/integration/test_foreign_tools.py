@@ -11,7 +11,7 @@ from profkit.formats import load_run
 from tests.integration.capturing import codes, names, script
 from tests.interpreters import interpreter, python_with
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import succeeded
 
 #: All but a part of its time is in `busy`.
 PROGRAM = """
@@ -45,8 +45,7 @@ profiler.export_chrome_trace(sys.argv[1])
 
 
 def run(*words: str) -> None:
-    done = finished(words, timeout=120)
-    assert done.returncode == 0, done.stderr
+    succeeded(words, timeout=120)
 
 
 def check_samples(path: Path) -> None:

@@ -21,7 +21,7 @@ from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 from tests.integration.capturing import works
 from tests.integration.tracing import SANITIZED, compiler, sanitizer
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "profkit" / "capture" / "native" / "nvtx").glob("*.c"))
@@ -40,8 +40,7 @@ class Built:
 
     @staticmethod
     def _compile(*words: str) -> None:
-        done = finished([compiler(), *words])
-        assert done.returncode == 0, done.stderr
+        succeeded([compiler(), *words])
 
     def run(
         self,
@@ -55,8 +54,9 @@ class Built:
         spool.mkdir(exist_ok=True)
         own = {"PROFKIT_SPOOL": str(spool), "NVTX_INJECTION64_PATH": str(self.library)}
         environment = os.environ | own | variables
-        done = finished([*under, str(self.client), *words], env=environment, timeout=120, preexec_fn=before)
-        assert done.returncode == code, done.stderr
+        done = finished(
+            [*under, str(self.client), *words], env=environment, timeout=120, preexec_fn=before, status=code
+        )
         return done.stdout
 
 
@@ -195,8 +195,7 @@ def test_a_full_disk(plain: Built, tmp_path: Path) -> None:
     script = f'{mount}; "$@"; cp {disk}/* {tmp_path}'
     words = [*private, script, "sh", str(plain.client), "ranges", "20000"]
     environment = {**os.environ, "PROFKIT_SPOOL": str(disk), "NVTX_INJECTION64_PATH": str(plain.library)}
-    done = finished(words, env=environment)
-    assert done.returncode == 0, done.stderr
+    succeeded(words, env=environment)
     log = only(tmp_path)
     assert len(log.ranges) > 100
     assert log.ranges.lost == 40000 - 2 * len(log.ranges) + int((~log.ranges.ended).sum())

@@ -29,7 +29,7 @@ from tests.integration.tracing import (
 )
 from tests.interpreters import BOTH_WAYS, EACH_WAY, having, interpreter, packages
 from tests.requirements import require, required
-from tests.shared import finished, words_of
+from tests.shared import finished, succeeded, words_of
 
 
 @pytest.mark.parametrize("version", OLD + NEW)
@@ -123,8 +123,7 @@ CHECKS = words_of(
 def test_under_the_sanitizers(version: str, words: str) -> None:
     """A report of an error ends a check with another status, and so does a wrong result."""
     command = [interpreter(version), str(TARGET), str(sanitized(version)), *words.split()]
-    done = finished(command, env=under_sanitizer(), timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(command, env=under_sanitizer(), timeout=300)
     assert "ERROR" not in done.stderr, done.stderr
 
 
@@ -149,8 +148,7 @@ def test_under_valgrind(version: str) -> None:
     # Those of the limited interface may be of any version.
     headers = include_directory(interpreter(VERSIONS[0] if limited else version))
     command, env = under_valgrind(version, build(headers, limited, QUICKLY), "fork")
-    done = finished(command, env=env, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(command, env=env, timeout=300)
     assert reports_of_the_tracer(done.stderr) == []
 
 
@@ -168,8 +166,7 @@ def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
     """The tests above can fail."""
     python = interpreter("3.11")
     tracer = build(include_directory(python), False, SANITIZED, defective)
-    done = finished([python, str(TARGET), str(tracer), "deep"], env=under_sanitizer())
-    assert done.returncode == 9
+    done = finished([python, str(TARGET), str(tracer), "deep"], env=under_sanitizer(), status=9)
     assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
 
 
@@ -204,8 +201,7 @@ def import_error(python: str, binary: Path, before: str = "") -> str:
         "try: importlib.util.module_from_spec(spec)\n"
         "except ImportError as error: print(error)\n"
     )
-    done = finished([python, "-c", code])
-    assert done.returncode == 0, done.stderr
+    done = succeeded([python, "-c", code])
     return done.stdout.strip()
 
 

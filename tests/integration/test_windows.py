@@ -19,6 +19,7 @@ from tests.integration.capturing import (
     calls,
     captured,
     codes,
+    ended,
     environment,
     in_process,
     run_capture,
@@ -27,7 +28,7 @@ from tests.integration.capturing import (
 )
 from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
-from tests.shared import finished
+from tests.shared import succeeded
 
 PROGRAM = str(PROGRAMS / "windowed.py")
 #: Its status where it began after a window by the clock, on a busy machine.
@@ -44,7 +45,8 @@ def windowed(directory: Path, python: str, *words: str, options: tuple[str, ...]
     """Capture the program, in whose environment profkit is, and which checks by itself when it is traced."""
     env = environment(PYTHONPATH=str(ROOT))
     for _ in range(3):
-        done = run_capture(directory, python, PROGRAM, *words, options=options, env=env, timeout=120)
+        command = (python, PROGRAM, *words)
+        done = run_capture(directory, *command, options=options, env=env, status=None, timeout=120)
         if done.returncode != TOO_LATE:
             break
     assert done.returncode == 0, done.stderr
@@ -183,8 +185,7 @@ def test_forked_children_are_in_the_window_or_not(tmp_path: Path, python: str) -
 def test_a_window_that_never_opened_is_said(
     tmp_path: Path, options: tuple[str, ...], code: str, said: str
 ) -> None:
-    done = run_capture(tmp_path, sys.executable, "-c", "import sys; sys.exit(7)", options=options)
-    assert done.returncode == 7
+    done = run_capture(tmp_path, sys.executable, "-c", "import sys; sys.exit(7)", options=options, status=7)
     assert "the window never opened" in done.stderr
     assert said in done.stderr
     run = done.run
@@ -241,8 +242,7 @@ def test_without_a_capture_the_calls_do_nothing() -> None:
         "with profkit.window('b'): pass\n"
         "print(sorted(set(sys.modules) - before))\n"
     )
-    done = finished([sys.executable, "-c", program], env=environment(PYTHONPATH=str(ROOT)))
-    assert done.returncode == 0, done.stderr
+    done = succeeded([sys.executable, "-c", program], env=environment(PYTHONPATH=str(ROOT)))
     loaded = done.stdout.strip()
     assert "profkit.api.windows" in loaded
     for heavy in ("numpy", "click", "typing", "contextlib", "profkit.api.run"):
@@ -291,8 +291,7 @@ def test_a_run_that_is_still_going_is_shown(tmp_path: Path) -> None:
         assert capture.poll() is None
     finally:
         (tmp_path / "end").touch()
-        capture.communicate(timeout=60)
-    assert capture.returncode == 0
+        ended(capture)
     assert (tmp_path / "run.prof").is_file()
     assert not spool.exists()
     assert calls(load_run(tmp_path / "run.prof").processes[0])["piece"] > counted
