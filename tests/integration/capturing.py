@@ -17,9 +17,11 @@ from unittest import mock
 
 import numpy as np
 
+from profkit.capture.native import nvtx_library
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.model import Process, Profile, Run
+from profkit.model.ranges import Ranges
 from tests.integration.ready import ROOT, run_forked
 from tests.requirements import require
 from tests.shared import finished
@@ -244,3 +246,20 @@ def column(process: Process, function: str, name: str) -> float:
         rows = np.array([each == function for each in names(profile)], bool)
         total += float(getattr(profile, name)[rows].sum())
     return total
+
+
+def require_collector() -> None:
+    """Skip the calling test where the collector was not compiled."""
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+
+
+def ranges_of(process: Process) -> Ranges:
+    assert process.ranges is not None
+    return process.ranges
+
+
+def rows(process: Process) -> list[tuple[str, str, int]]:
+    """Name, domain and kind of each range and mark."""
+    ranges = ranges_of(process)
+    columns = zip(ranges.name.tolist(), ranges.domain.tolist(), ranges.kind.tolist(), strict=True)
+    return [(ranges.strings[name], ranges.strings[domain], kind) for name, domain, kind in columns]

@@ -29,10 +29,10 @@ from tests.integration.capturing import (
     in_process,
     profkit,
     profkit_command,
+    require_collector,
     run_capture,
     started,
 )
-from tests.integration.nvtx_ranges import require_collector
 from tests.requirements import require
 from tests.shared import finished, succeeded
 

@@ -13,8 +13,16 @@ import numpy as np
 import pytest
 
 from profkit.model import Process, Run, Thread
-from tests.integration.capturing import PROGRAMS, ROOT, calls, environment, names, run_capture
-from tests.integration.nvtx_ranges import require_collector, rows
+from tests.integration.capturing import (
+    PROGRAMS,
+    ROOT,
+    calls,
+    environment,
+    names,
+    require_collector,
+    rows,
+    run_capture,
+)
 from tests.interpreters import interpreter
 
 PROGRAM = str(PROGRAMS / "combined.py")

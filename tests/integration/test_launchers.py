@@ -170,11 +170,6 @@ def behind_srun(where: Path, env: dict[str, str], program: str, *options: str) -
     subprocess.run(words, cwd=where, env=env, check=True, timeout=60)
 
 
-def test_capture_in_front_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    command = ["srun", "-n", "2", "--overcommit", sys.executable, script(tmp_path, PROGRAM)]
-    assert ranks(captured(tmp_path, *command, env=slurm).processes) == [0, 1]
-
-
 def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
     behind_srun(tmp_path, slurm, script(tmp_path, UNEVEN), "-N", "2", "-n", "4", "--ntasks-per-node", "2")
     files = [f"job-rank{rank}.prof" for rank in range(4)]
@@ -201,9 +196,12 @@ def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) ->
     assert "the others up" in verdict
 
 
-def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, str]) -> None:
+def test_capture_in_front_of_srun_with_pmi2_knows_where_ranks_run(
+    tmp_path: Path, slurm: dict[str, str]
+) -> None:
     command = ["srun", "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
-    captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
+    run = captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
+    assert ranks(run.processes) == [0, 1, 2, 3]
     assert places(tmp_path / "run.prof") == PLACES
 
 

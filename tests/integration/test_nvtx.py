@@ -24,10 +24,12 @@ from tests.integration.capturing import (
     codes,
     environment,
     in_process,
+    ranges_of,
+    require_collector,
+    rows,
     run_capture,
     script,
 )
-from tests.integration.nvtx_ranges import ranges_of, require_collector, rows
 from tests.integration.tracing import compiler, require_tracer
 from tests.interpreters import BOTH_WAYS, interpreter, packages
 from tests.requirements import require

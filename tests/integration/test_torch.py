@@ -9,8 +9,17 @@ import sys
 from pathlib import Path
 
 from profkit.model.ranges import MARK, PUSHED, STARTED
-from tests.integration.capturing import PROGRAMS, calls, captured, codes, environment, run_capture, script
-from tests.integration.nvtx_ranges import ranges_of, rows
+from tests.integration.capturing import (
+    PROGRAMS,
+    calls,
+    captured,
+    codes,
+    environment,
+    ranges_of,
+    rows,
+    run_capture,
+    script,
+)
 from tests.interpreters import packages, python_with
 from tests.requirements import require
 from tests.shared import succeeded

@@ -22,11 +22,12 @@ from tests.integration.capturing import (
     ended,
     environment,
     in_process,
+    require_collector,
+    rows,
     run_capture,
     started,
     wait_until,
 )
-from tests.integration.nvtx_ranges import require_collector, rows
 from tests.interpreters import interpreter
 from tests.shared import succeeded
 
