@@ -106,6 +106,37 @@ def works(*command: str) -> bool:
         return False
 
 
+def state(pid: int) -> str:
+    """The kernel's letter for the state of a process, such as ``R`` and ``Z``; nothing where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def on_another_machine(directory: Path) -> list[str]:
+    """Words that run a command where the host is called ``nodeb`` and was booted at another time.
+
+    Nothing else tells machines apart.
+    """
+    boot = directory / "boot_id"
+    boot.write_text("00000000-0000-4000-8000-000000000000\n")
+    change = f'hostname nodeb && mount --bind {boot} /proc/sys/kernel/random/boot_id && exec "$@"'
+    words = ["unshare", "--mount", "--uts", "bash", "-c", change, "-"]
+    require("unshare", works(*words, "true"), "no namespaces can be made here")
+    return words
+
+
+def on_a_small_disk(directory: Path, size: str) -> tuple[Path, list[str]]:
+    """A directory, and words that run a shell's text where a disk of this size is mounted there."""
+    disk = directory / "disk"
+    disk.mkdir()
+    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+    mount = f"mount -t tmpfs -o size={size} none {disk}"
+    require("mount", works(*private, mount), "this machine does not allow to mount a small disk")
+    return disk, [*private, f'{mount}; text="$1"; shift; eval "$text"', "-"]
+
+
 @contextlib.contextmanager
 def limited_cgroup(period_us: int, quota_us: int) -> Iterator[Path]:
     """Make a cgroup with a quota of CPU time, or skip the calling test."""

@@ -35,6 +35,7 @@ from tests.integration.capturing import (
     profkit_command,
     script,
     started,
+    state,
     wait_until,
 )
 from tests.interpreters import interpreter
@@ -139,10 +140,6 @@ def begin(directory: Path, pid: int) -> subprocess.Popen[str]:
 
 def workers(run: Run) -> list[Process]:
     return [p for p in run.processes if any("task" in names(thread.profile) for thread in p.threads)]
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def left_scripts(pid: int) -> list[Path]:

@@ -15,6 +15,7 @@ from profkit.report.functions import ranked_run
 from profkit.report.timeline import timeline_side
 from tests.integration.capturing import captured, environment, names, script
 from tests.interpreters import EACH_WAY, interpreter
+from tests.shared import words_of
 
 #: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
 WAIT, SEEN = 0.4, 0.4
@@ -101,17 +102,9 @@ for turn in range(12):
 """
 
 #: Modules of the standard library that take long to compile.
-MODULES = (
-    *(
-        "asyncio",
-        "http.server",
-        "email.message",
-        "unittest.mock",
-        "xmlrpc.client",
-        "logging.config",
-        "ftplib",
-    ),
-    *("multiprocessing.managers", "xml.dom.minidom", "tarfile", "pydoc", "doctest", "optparse", "argparse"),
+MODULES = words_of(
+    "asyncio http.server email.message unittest.mock xmlrpc.client logging.config ftplib multiprocessing.managers "
+    "xml.dom.minidom tarfile pydoc doctest optparse argparse"
 )
 
 #: A worker that is a new process imports a module that takes long, and does nothing.

@@ -18,7 +18,7 @@ import pytest
 
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
-from tests.integration.capturing import works
+from tests.integration.capturing import on_a_small_disk
 from tests.integration.tracing import SANITIZED, compiler, sanitizer
 from tests.requirements import require
 from tests.shared import finished, succeeded
@@ -186,14 +186,9 @@ def test_a_limit_on_file_sizes_is_no_death_sentence(plain: Built, tmp_path: Path
 
 
 def test_a_full_disk(plain: Built, tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = f"mount -t tmpfs -o size=300k none {disk}"
-    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
-    require("mount", works(*private, mount), "this machine lets nobody mount a small disk")
+    disk, mounted = on_a_small_disk(tmp_path, "300k")
     # Copied by the shell, since the disk is gone with its mount namespace.
-    script = f'{mount}; "$@"; cp {disk}/* {tmp_path}'
-    words = [*private, script, "sh", str(plain.client), "ranges", "20000"]
+    words = [*mounted, f"{plain.client} ranges 20000; cp {disk}/* {tmp_path}"]
     environment = {**os.environ, "PROFKIT_SPOOL": str(disk), "NVTX_INJECTION64_PATH": str(plain.library)}
     succeeded(words, env=environment)
     log = only(tmp_path)

@@ -22,6 +22,7 @@ from tests.integration.capturing import (
     environment,
     in_process,
     limited_cgroup,
+    on_another_machine,
     profkit_command,
     removed,
     run_capture,
@@ -230,14 +231,8 @@ def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:
 
 
 def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> None:
-    # Another name and another boot stand in for another machine; nothing else tells machines apart.
-    boot = tmp_path / "boot"
-    boot.write_text("00000000-1111-2222-3333-444444444444\n")
-    elsewhere = ["unshare", "--mount", "--uts", "bash", "-c"]
-    moved = f"hostname nodeb && mount --bind {boot} /proc/sys/kernel/random/boot_id"
-    require("unshare", works(*elsewhere, moved), "no namespaces can be made here")
-    script = f"{moved}; '{sys.executable}' -c 'import time; time.sleep(0.5)'"
-    run = captured(tmp_path, *elsewhere, script)
+    program = "import time; time.sleep(0.5)"
+    run = captured(tmp_path, *on_another_machine(tmp_path), sys.executable, "-c", program)
     assert set(run.machines) == {run.manifest.host.name, "nodeb"}
     remote = run.machines["nodeb"]
     assert 0.4 <= remote.wall_s <= run.manifest.wall_s

@@ -23,7 +23,7 @@ from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Notice
 from profkit.study.trials import Interrupted, run_once
-from tests.integration.capturing import ended, in_process, profkit, started, wait_until
+from tests.integration.capturing import ended, in_process, profkit, started, state, wait_until
 from tests.requirements import imported
 from tests.shared import check_schema, screen, until_end, words_of
 
@@ -174,10 +174,7 @@ def test_a_run_that_is_just_being_started_is_ended_too(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return state(pid) not in ("", "Z")
 
 
 def begun(place: Path, runs: int, *words: str) -> subprocess.Popen[str]:

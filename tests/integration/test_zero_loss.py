@@ -42,9 +42,9 @@ def slots(path: Path) -> list[int]:
     return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
 
 
-def counted(process: Process) -> list[int]:
-    """Calls of `counted` in each thread of a process that has made any."""
-    found = [calls(process, index).get("counted", 0) for index in range(len(process.threads))]
+def counts_by_thread(process: Process, name: str) -> list[int]:
+    """Calls of a function in each thread of a process that has made any."""
+    found = [calls(process, index).get(name, 0) for index in range(len(process.threads))]
     return [count for count in found if count]
 
 
@@ -68,7 +68,7 @@ def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, v
         run, there = killed_at(tmp_path, python, moments.uniform(0.0, 0.4))
         (process,) = run.processes
         assert process.exit == "killed"
-        ours = counted(process)
+        ours = counts_by_thread(process, "counted")
         # The last call of each thread may have counted, and not returned or not been made.
         assert len(ours) == len(there)
         for mine, theirs in zip(sorted(ours), sorted(there), strict=True):
@@ -104,7 +104,7 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     workers = [process for process in run.processes if process.role == "worker"]
     assert workers
     assert sum(calls(process).get("augment", 0) for process in workers) == 6
-    assert sum(sum(counted(process)) for process in workers) == sum(slots(path))
+    assert sum(sum(counts_by_thread(process, "counted")) for process in workers) == sum(slots(path))
     # The process that follows resources may outlive the main one, which is said.
     pids = {process.pid for process in workers}
     assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]
@@ -304,12 +304,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
     words = [compiler(), "-shared", "-fPIC", "calls.c", "-o", "calls.so", "-pthread"]
     subprocess.run(words, cwd=directory, check=True)
     return str(directory / "calls.so")
-
-
-def counts_by_thread(process: Process, name: str) -> list[int]:
-    """Calls of a function in each thread that has made any."""
-    found = [calls(process, index).get(name, 0) for index in range(len(process.threads))]
-    return [count for count in found if count]
 
 
 @pytest.mark.parametrize("version", EACH_WAY[1:])
