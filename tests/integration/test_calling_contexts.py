@@ -72,7 +72,7 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
     run = captured(tmp_path, sys.executable, "-c", PROGRAM, "15")
     threads = [thread for thread in run.processes[0].threads if thread.paths is not None]
     assert {thread.name for thread in threads} >= {"MainThread", "other"}
-    for thread in threads:  # calls and times add up in `test_combinations`
+    for thread in threads:  # calls and times add up in test_windows.py
         paths, profile = thread.paths, thread.profile
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)
