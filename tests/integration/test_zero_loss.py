@@ -318,7 +318,7 @@ def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version:
     assert counts_by_thread(main, "called") == counts_by_thread(main, "inner") == [3000, 2000]
     assert counts_by_thread(main, "by_hand") == [400, 400]
     # Those that `threading` starts have one table each, and nothing that never ended.
-    assert counts_by_thread(main, "counts_by_thread") == [100, 100, 100]
+    assert counts_by_thread(main, "by_thread") == [100, 100, 100]
     assert counts_by_thread(main, "deep") == [20_001]
     assert all(not thread.open_calls for thread in main.threads)
     assert done.run.warnings == ()
