@@ -337,5 +337,5 @@ def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None
     )
     run = captured(tmp_path, sys.executable, "-c", program, status=-9)
     found = inside_of(range_functions(run), "long")
-    assert seconds(found)["<with_tracer-in method time.sleep>"] > 0.0
+    assert seconds(found)["<built-in method time.sleep>"] > 0.0
     assert openers(found) == {"<module>": 1}
