@@ -100,11 +100,23 @@ def words_of_page(text: str) -> str:
 
 
 def finished(
+    command: Sequence[str | Path] | str,
+    cwd: Path | str | None = None,
+    status: int | None = None,
+    **kwargs: Any,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, which must be with `status` if one is given; return that and what it printed."""
+    kwargs.setdefault("check", False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, **kwargs)
+    assert status in (None, done.returncode), done.stderr
+    return done
+
+
+def succeeded(
     command: Sequence[str | Path] | str, cwd: Path | str | None = None, **kwargs: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, and return its status and what it printed."""
-    kwargs.setdefault("check", False)
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **kwargs)
+    """Run a command that must end with 0."""
+    return finished(command, cwd, 0, **kwargs)
 
 
 def until_end(reading: int) -> str:

@@ -17,9 +17,11 @@ from unittest import mock
 
 import numpy as np
 
+from profkit.capture.native import nvtx_library
 from profkit.cli import main
 from profkit.formats import load_run
 from profkit.model import Process, Profile, Run
+from profkit.model.ranges import Ranges
 from tests.integration.ready import ROOT, run_forked
 from tests.requirements import require
 from tests.shared import finished
@@ -60,12 +62,25 @@ def _measured() -> str:
 
 
 def profkit(
-    directory: Path | None, *words: str, timeout: float = 300, **variables: str
+    directory: Path | None, *words: str, status: int | None = 0, timeout: float = 300, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process of its own; `variables` are of its environment."""
-    if not _measured():
-        return run_forked(words, directory or Path.cwd(), environment(**variables), timeout)
-    return finished(profkit_command(*words), directory, env=environment(**variables), timeout=timeout)
+    """Run a command in a process of its own; `variables` are of its environment.
+
+    It must end with `status`; ``None`` takes any.
+    """
+    if _measured():
+        done = finished(profkit_command(*words), directory, env=environment(**variables), timeout=timeout)
+    else:
+        done = run_forked(words, directory or Path.cwd(), environment(**variables), timeout)
+    assert status in (None, done.returncode), done.stderr
+    return done
+
+
+def ended(process: subprocess.Popen[str], status: int = 0, typed: str | None = None) -> tuple[str, str]:
+    """Wait for a process, which must end with `status`; return what it printed."""
+    out, err = process.communicate(typed, timeout=240)
+    assert process.returncode == status, err
+    return out, err
 
 
 def started(
@@ -89,6 +104,37 @@ def works(*command: str) -> bool:
         return subprocess.run(command, capture_output=True).returncode == 0
     except FileNotFoundError:
         return False
+
+
+def state(pid: int) -> str:
+    """The kernel's letter for the state of a process, such as ``R`` and ``Z``; nothing where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def on_another_machine(directory: Path) -> list[str]:
+    """Words that run a command where the host is called ``nodeb`` and was booted at another time.
+
+    Nothing else tells machines apart.
+    """
+    boot = directory / "boot_id"
+    boot.write_text("00000000-0000-4000-8000-000000000000\n")
+    change = f'hostname nodeb && mount --bind {boot} /proc/sys/kernel/random/boot_id && exec "$@"'
+    words = ["unshare", "--mount", "--uts", "bash", "-c", change, "-"]
+    require("unshare", works(*words, "true"), "no namespaces can be made here")
+    return words
+
+
+def on_a_small_disk(directory: Path, size: str) -> tuple[Path, list[str]]:
+    """A directory, and words that run a shell's text where a disk of this size is mounted there."""
+    disk = directory / "disk"
+    disk.mkdir()
+    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
+    mount = f"mount -t tmpfs -o size={size} none {disk}"
+    require("mount", works(*private, mount), "this machine does not allow to mount a small disk")
+    return disk, [*private, f'{mount}; text="$1"; shift; eval "$text"', "-"]
 
 
 @contextlib.contextmanager
@@ -177,13 +223,15 @@ def run_capture(
     *command: str,
     options: tuple[str, ...] = (),
     env: dict[str, str] | None = None,
+    status: int | None = 0,
     timeout: float = 60,
     fresh: bool = False,
     **kwargs: Any,
 ) -> Ended:
     """Run ``profkit capture -o run.prof -- command`` in `directory`; unless `options` say else, with ``--exact``.
 
-    `fresh` starts an interpreter for it, as a user does; `kwargs` do so as well, of `subprocess.run`.
+    It must end with `status`; ``None`` takes any. `fresh` starts an interpreter for it, as a user does, and so do
+    `kwargs` of `subprocess.run`.
     """
     env = environment() if env is None else env
     if TIERS.isdisjoint(options):
@@ -193,13 +241,13 @@ def run_capture(
         done = finished(profkit_command(*words), directory, env=env, timeout=timeout, **kwargs)
     else:
         done = run_forked(words, directory, env, timeout)
+    assert status in (None, done.returncode), done.stderr
     return Ended(done, directory / "run.prof")
 
 
-def captured(directory: Path, *command: str, status: int = 0, **kwargs: Any) -> Run:
-    """Capture a command that must end with this status, and return its run."""
+def captured(directory: Path, *command: str, **kwargs: Any) -> Run:
+    """Capture a command, and return its run."""
     done = run_capture(directory, *command, **kwargs)
-    assert done.returncode == status, done.stderr
     assert not list(directory.glob(".run.prof.spool-*")), "the spool directory was left behind"
     return done.run
 
@@ -229,3 +277,20 @@ def column(process: Process, function: str, name: str) -> float:
         rows = np.array([each == function for each in names(profile)], bool)
         total += float(getattr(profile, name)[rows].sum())
     return total
+
+
+def require_collector() -> None:
+    """Skip the calling test where the collector was not compiled."""
+    require("native", nvtx_library() is not None, "profkit is installed without its NVTX collector")
+
+
+def ranges_of(process: Process) -> Ranges:
+    assert process.ranges is not None
+    return process.ranges
+
+
+def rows(process: Process) -> list[tuple[str, str, int]]:
+    """Name, domain and kind of each range and mark."""
+    ranges = ranges_of(process)
+    columns = zip(ranges.name.tolist(), ranges.domain.tolist(), ranges.kind.tolist(), strict=True)
+    return [(ranges.strings[name], ranges.strings[domain], kind) for name, domain, kind in columns]

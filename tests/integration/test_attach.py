@@ -28,6 +28,7 @@ from tests.integration.capturing import (
     calls,
     captured,
     codes,
+    ended,
     environment,
     in_process,
     names,
@@ -35,11 +36,12 @@ from tests.integration.capturing import (
     profkit_command,
     script,
     started,
+    state,
     wait_until,
 )
 from tests.interpreters import interpreter
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 #: Two workers count their calls of `leaf`; one more is started in every round. Worked before, if told so.
 POOL = """
@@ -116,16 +118,16 @@ def running(directory: Path, *command: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def attach(
-    directory: Path, pid: int, *options: str, seconds: float = 1.0
-) -> subprocess.CompletedProcess[str]:
+def attach(directory: Path, pid: int, *options: str, seconds: float = 1.0, status: int = 0) -> str:
+    """Attach, which must end so; return what is said of it."""
     words = ["attach", str(pid), "--duration", str(seconds), "-o", "attached.prof", *options]
-    return profkit(directory, *words, timeout=60)
+    done = profkit(directory, *words, status=status, timeout=60)
+    assert done.stdout == ""
+    return done.stderr
 
 
-def attached(directory: Path, pid: int, *options: str, seconds: float = 1.0) -> Run:
-    done = attach(directory, pid, *options, seconds=seconds)
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+def attached(directory: Path, pid: int, seconds: float = 1.0) -> Run:
+    attach(directory, pid, seconds=seconds)
     assert not list(directory.glob(".attached*")), "the spool directory, or the lock, was left behind"
     return load_run(directory / "attached.prof")
 
@@ -139,10 +141,6 @@ def begin(directory: Path, pid: int) -> subprocess.Popen[str]:
 
 def workers(run: Run) -> list[Process]:
     return [p for p in run.processes if any("task" in names(thread.profile) for thread in p.threads)]
-
-
-def state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def left_scripts(pid: int) -> list[Path]:
@@ -163,7 +161,6 @@ while True:
 """
 
 
-@pytest.mark.interpreters
 def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_path: Path) -> None:
     """While it is sampled no profiler's place is taken that would tell the second one."""
     with running(tmp_path, interpreter("3.15"), script(tmp_path, CALLS_MUCH)) as process:
@@ -185,7 +182,6 @@ def test_a_sampled_process_is_attached_to_again_when_the_first_has_ended(tmp_pat
     assert "attach-not-traced" not in codes(third)
 
 
-@pytest.mark.interpreters
 def test_a_tree_with_pool_workers_is_traced(tmp_path: Path) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, POOL), "1.5") as process:
         run = attached(tmp_path, process.pid)
@@ -216,7 +212,6 @@ def test_a_tree_with_pool_workers_is_traced(tmp_path: Path) -> None:
     assert not left_scripts(process.pid)
 
 
-@pytest.mark.interpreters
 def test_nothing_is_left_in_the_target(tmp_path: Path) -> None:
     with running(tmp_path, interpreter("3.15"), script(tmp_path, QUIET)) as process:
 
@@ -259,7 +254,6 @@ main()
 """
 
 
-@pytest.mark.interpreters
 def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, LOOPS)) as process:
         run = attached(tmp_path, process.pid)
@@ -276,7 +270,6 @@ def test_calls_that_were_in_progress_are_there_in_every_thread(tmp_path: Path) -
         assert not {"_profkit", "begin", "_trace"} & set(found)
 
 
-@pytest.mark.interpreters
 def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path: Path) -> None:
     program = (
         "import signal, sys, time\n"
@@ -297,15 +290,13 @@ def test_a_main_thread_that_is_in_one_call_is_said_and_not_traced_later(tmp_path
     assert (tmp_path / "stderr").read_text() == ""
 
 
-@pytest.mark.interpreters
 def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> None:
     program = QUIET.replace("while True:", "while not os.path.exists('end'):")
     with running(tmp_path, interpreter("3.15"), script(tmp_path, program)) as process:
         look = begin(tmp_path, process.pid)
         time.sleep(0.3)
         (tmp_path / "end").touch()
-        _, said = look.communicate(timeout=60)
-        assert look.returncode == 0, said
+        ended(look)
         assert process.wait(10) == 0
     run = load_run(tmp_path / "attached.prof")
     (main,) = run.processes
@@ -314,15 +305,13 @@ def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> Non
     assert run.manifest.wall_s < 600
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_it_and_what_was_seen_is_written(tmp_path: Path, number: signal.Signals) -> None:
     with running(tmp_path, interpreter("3.14"), script(tmp_path, QUIET)) as process:
         look = begin(tmp_path, process.pid)
         time.sleep(0.3)
         os.killpg(look.pid, number)
-        _, said = look.communicate(timeout=60)
-        assert look.returncode == 0, said
+        ended(look)
         assert process.poll() is None
         assert "_tracer" in Path(f"/proc/{process.pid}/maps").read_text()
     run = load_run(tmp_path / "attached.prof")
@@ -389,8 +378,7 @@ def test_a_sampled_target_is_never_stopped_and_what_is_not_seen_is_said(tmp_path
                 lines = dict(line.partition(":")[::2] for line in status.read_text().splitlines())
                 seen |= {lines["State"].split()[0], "tracer" * (lines["TracerPid"].strip() != "0")}
         look.send_signal(signal.SIGINT)
-        said = look.communicate(timeout=60)[1]
-    assert look.returncode == 0, said
+        said = ended(look)[1]
     assert "what the program did before is not recorded" in first
     assert "not how often they are called or what they wait for" in second
     assert "wrote attached.prof" in said
@@ -403,7 +391,6 @@ def test_a_sampled_target_is_never_stopped_and_what_is_not_seen_is_said(tmp_path
     assert 0 < sampled.numbers["rate"] <= 100
 
 
-@pytest.mark.interpreters
 def test_threads_of_older_pythons_keep_their_counters(tmp_path: Path) -> None:
     """py-spy knows the addresses of these threads, and not the kernel's numbers of them."""
     require("py-spy", sampler_command() is not None, "py-spy is not installed")
@@ -428,13 +415,11 @@ def of_another_user(directory: Path, lost: str) -> Iterator[list[str]]:
 
 def test_a_user_who_cannot_be_given_the_spool_is_one_line(tmp_path: Path) -> None:
     with of_another_user(tmp_path, "chown") as look:
-        refused = finished(look, tmp_path, env=environment())
-        assert refused.returncode == 2
+        refused = finished(look, tmp_path, env=environment(), status=2)
         assert "another user's, who cannot be given the spool directory" in refused.stderr
         assert "Traceback" not in refused.stderr
         assert not list(tmp_path.glob("*attached*"))
-        counted = finished([*look, "--functions", "none"], tmp_path, env=environment())
-    assert counted.returncode == 0, counted.stderr
+        succeeded([*look, "--functions", "none"], tmp_path, env=environment())
     assert (load_run(tmp_path / "attached.prof").processes[0].cpu_s or 0.0) > 0
 
 
@@ -446,8 +431,7 @@ def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> 
     )
     with running(tmp_path, sys.executable, script(tmp_path, POOL)) as process:
         words = ["attach", str(process.pid), "--duration", "1", "-o", "attached.prof"]
-        done = finished([sys.executable, "-c", start, *words], tmp_path, env=environment(PATH="/usr/sbin"))
-    assert done.returncode == 0, done.stderr
+        done = succeeded([sys.executable, "-c", start, *words], tmp_path, env=environment(PATH="/usr/sbin"))
     assert done.stderr.count("py-spy is not installed (pip install 'profkit[attach]'): counters only") == 1
     run = load_run(tmp_path / "attached.prof")
     assert len(run.processes) >= 3
@@ -467,8 +451,7 @@ def test_a_program_that_is_no_python_has_counters(tmp_path: Path) -> None:
 
 def test_what_may_not_be_looked_at_has_counters(tmp_path: Path) -> None:
     with of_another_user(tmp_path, "sys_ptrace") as look:
-        done = finished(look, tmp_path, env=environment())
-    assert done.returncode == 0, done.stderr
+        done = succeeded(look, tmp_path, env=environment())
     run = load_run(tmp_path / "attached.prof")
     assert "attach-not-traced" in codes(run)
     assert "access to it was denied" in done.stderr
@@ -479,8 +462,7 @@ def test_whose_shell_it_is_is_not_looked_at(tmp_path: Path) -> None:
     """profkit is a child of the process that it looks at."""
     words = shlex.join(profkit_command("attach", "$$", "--duration", "1", "-o", "attached.prof", "-q"))
     program = f"(while :; do :; done) >&- 2>&- & {words.replace(shlex.quote('$$'), '$$')}; kill $!"
-    done = finished(["bash", "-c", program], tmp_path, env=environment(), timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert succeeded(["bash", "-c", program], tmp_path, env=environment(), timeout=60).stderr == ""
     run = load_run(tmp_path / "attached.prof")
     shell, busy = run.processes
     assert (shell.role, busy.parent) == ("main", shell.pid)
@@ -496,9 +478,8 @@ def test_a_thread_is_no_process(tmp_path: Path) -> None:
         "time.sleep(60)\n"
     )
     with running(tmp_path, sys.executable, script(tmp_path, program)) as process:
-        done = attach(tmp_path, int(process.stdout.readline()))
-    assert done.returncode == 2
-    assert f"it is a thread; name its process, {process.pid}" in done.stderr
+        said = attach(tmp_path, int(process.stdout.readline()), status=2)
+    assert f"it is a thread; name its process, {process.pid}" in said
 
 
 @pytest.mark.parametrize(
@@ -506,19 +487,15 @@ def test_a_thread_is_no_process(tmp_path: Path) -> None:
     [("gone", "no such process"), ("zombie", "has ended"), ("own place", "no such directory")],
 )
 def test_what_cannot_be_attached_to_is_one_line(tmp_path: Path, which: str, said: str) -> None:
-    if which == "own place":
-        with running(tmp_path, "bash", "-c", "echo ready; sleep 60") as process:
-            done = attach(tmp_path / "..", process.pid, "-o", str(tmp_path / "no" / "run.prof"))
-    else:
-        ended = subprocess.Popen(["true"])
+    output = tmp_path / "no" / "run.prof" if which == "own place" else tmp_path / "attached.prof"
+    with subprocess.Popen(["sleep", "60"] if which == "own place" else ["true"]) as process:
         if which == "gone":
-            ended.wait()
-        else:
-            wait_until(lambda: state(ended.pid) == "Z")
-        done = attach(tmp_path, ended.pid)
-        ended.wait()
-    assert (done.returncode, done.stdout) == (2, "")
-    *_, line = (line for line in done.stderr.splitlines() if line.startswith("Error") or "profkit" in line)
+            process.wait()
+        elif which == "zombie":
+            wait_until(lambda: state(process.pid) == "Z")
+        printed = attach(tmp_path, process.pid, "-o", str(output), status=2)
+        process.kill()
+    *_, line = (line for line in printed.splitlines() if line.startswith("Error") or "profkit" in line)
     assert said in line
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in printed
     assert not list(tmp_path.glob("*.prof"))

@@ -1,12 +1,8 @@
-"""The page in a real browser: silent, closed, sortable, searchable, usable by keyboard, in both themes.
-
-Screenshots stay in the directory that ``PROFKIT_ARTIFACTS`` names, where somebody may look at them.
-"""
+"""The page in a real browser: silent, closed, sortable, searchable, usable by keyboard, in both themes."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -67,6 +63,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (directory / "hostile.html").write_text(hostile(), encoding="utf-8")
     (directory / "sampled.html").write_text(sampled(), encoding="utf-8")
     return directory
+
+
+@pytest.fixture
+def page(tab: Tab, pages: Path) -> Tab:
+    """Open the comparison of a job's ranks."""
+    tab.open(pages / "mpi.html")
+    return tab
 
 
 def hostile() -> str:
@@ -145,8 +148,6 @@ def test_a_page_opens_in_both_themes_and_fits_narrow_windows(
     name: str, theme: str, tab: Tab, pages: Path, tmp_path: Path
 ) -> None:
     tab.theme(theme)
-    artifacts = Path(os.environ.get("PROFKIT_ARTIFACTS") or tmp_path)
-    artifacts.mkdir(parents=True, exist_ok=True)
     for width in (1280, 420):
         tab.resize(width)
         tab.open(pages / f"{name}.html")
@@ -154,7 +155,7 @@ def test_a_page_opens_in_both_themes_and_fits_narrow_windows(
         assert fits(tab, width)
         colour = tab.run("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
         assert (sum(colour[:3]) < 200) == (theme == "dark")
-        shot = artifacts / f"{name}-{theme}-{width}.png"
+        shot = tmp_path / f"{width}.png"
         tab.screenshot(shot, whole=name != "hostile")  # of which the whole is very long
         assert shot.stat().st_size > 10_000
 
@@ -188,44 +189,43 @@ def test_the_policy_refuses_what_somebody_adds(browser: Browser, pages: Path) ->
         assert all("Content Security Policy" in said for said in tab.complaints)
 
 
-def test_the_table_sorts_searches_and_turns_pages(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    assert len(table(tab)) == 10
-    tab.click("#table-more")
-    rows = table(tab)
+def test_the_table_sorts_searches_and_turns_pages(page: Tab) -> None:
+    assert len(table(page)) == 10
+    page.click("#table-more")
+    rows = table(page)
     assert len(rows) == 50
     assert rows[0][1] == WAITED
-    assert tab.run("document.querySelector('th[aria-sort]').dataset.key") == "change"
+    assert page.run("document.querySelector('th[aria-sort]').dataset.key") == "change"
 
-    tab.click(heading(tab, "function"))
-    names = [row[1].lower() for row in table(tab)]
-    assert tab.run("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    page.click(heading(page, "function"))
+    names = [row[1].lower() for row in table(page)]
+    assert page.run("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "ascending"
     assert names != [row[1].lower() for row in rows]
-    tab.press("Enter")  # the heading still has the focus
-    assert tab.run("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
-    tab.click(heading(tab, "rank"))
-    assert [row[0].split("#")[-1] for row in table(tab)][:3] == ["1", "2", "3"]
-    assert count(tab, "th[aria-sort]") == 1
+    page.press("Enter")  # the heading still has the focus
+    assert page.run("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    page.click(heading(page, "rank"))
+    assert [row[0].split("#")[-1] for row in table(page)][:3] == ["1", "2", "3"]
+    assert count(page, "th[aria-sort]") == 1
 
-    first = table(tab)[0][1]
-    tab.click("#table-next")
-    assert table(tab)[0][1] != first
-    assert texts(tab, "#table-count")[0].startswith("51–100 of ")
-    tab.click("#table-last")
-    assert tab.run("document.getElementById('table-next').disabled")
+    first = table(page)[0][1]
+    page.click("#table-next")
+    assert table(page)[0][1] != first
+    assert texts(page, "#table-count")[0].startswith("51–100 of ")
+    page.click("#table-last")
+    assert page.run("document.getElementById('table-next').disabled")
 
-    tab.click("#table-find")
-    tab.type("mpi_train BACK")
-    assert [row[1] for row in table(tab)] == ["backward"]
-    assert texts(tab, "#table-count") == ["1–1 of 1"]
-    tab.type("no such function")
-    assert table(tab) == []
-    assert texts(tab, "#table-count") == ["No function is named “mpi_train BACKno such function”."]
-    search(tab, "table-find", "load")
+    page.click("#table-find")
+    page.type("mpi_train BACK")
+    assert [row[1] for row in table(page)] == ["backward"]
+    assert texts(page, "#table-count") == ["1–1 of 1"]
+    page.type("no such function")
+    assert table(page) == []
+    assert texts(page, "#table-count") == ["No function is named “mpi_train BACKno such function”."]
+    search(page, "table-find", "load")
     # A name that is exactly what was typed comes first, however little it took.
-    assert len(table(tab)) > 1
-    search(tab, "table-find", "main")
-    assert table(tab)[0][1] == "main"
+    assert len(table(page)) > 1
+    search(page, "table-find", "main")
+    assert table(page)[0][1] == "main"
 
 
 def count(tab: Tab, selector: str) -> int:
@@ -256,37 +256,36 @@ def focused(tab: Tab) -> str:
     return texts(tab, "#calls-picture .focused")[0]
 
 
-def test_calls_are_walked_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    assert not tab.run("document.getElementById('calls').open")
-    tab.click("#calls > summary")
-    assert focused(tab) == WAITED
-    assert tab.run("document.getElementById('calls-back').disabled")
+def test_calls_are_walked_by_mouse_and_by_keyboard(page: Tab) -> None:
+    assert not page.run("document.getElementById('calls').open")
+    page.click("#calls > summary")
+    assert focused(page) == WAITED
+    assert page.run("document.getElementById('calls-back').disabled")
     for caller in ("average_gradients", "train"):
-        tab.run("document.querySelector('#calls-picture .focused').focus()")
-        tab.press("ArrowUp")
-        assert active(tab, "textContent") == caller
-        tab.press("Enter")
-        assert focused(tab) == caller
-    callees = tab.run(
+        page.run("document.querySelector('#calls-picture .focused').focus()")
+        page.press("ArrowUp")
+        assert active(page, "textContent") == caller
+        page.press("Enter")
+        assert focused(page) == caller
+    callees = page.run(
         "[...document.querySelectorAll('#calls-table tbody tr')].map(r => [...r.children].map(c => c.textContent))"
     )
     by_name = {row[1]: row for row in callees if row[0] == "callee"}
     assert {"forward", "backward", "average_gradients"} <= set(by_name)
     assert re.fullmatch(r"~\d+", by_name["forward"][5]), "calls are estimated"
-    tab.press("ArrowDown")
-    assert tab.run("document.activeElement.closest('.level').firstChild.textContent") == "calls"
-    first = active(tab, "textContent")
-    tab.press("ArrowRight")
-    assert active(tab, "textContent") != first
-    tab.click("#calls-back")
-    assert focused(tab) == "average_gradients"
-    tab.click("#calls-top")
-    assert focused(tab) != "average_gradients"
-    name = texts(tab, "#table-rows tbody tr:nth-child(2) .link")[0]
-    tab.click("#table-rows tbody tr:nth-child(2) .link")
-    assert focused(tab) == name
-    assert name in texts(tab, "#calls-said")[0]
+    page.press("ArrowDown")
+    assert page.run("document.activeElement.closest('.level').firstChild.textContent") == "calls"
+    first = active(page, "textContent")
+    page.press("ArrowRight")
+    assert active(page, "textContent") != first
+    page.click("#calls-back")
+    assert focused(page) == "average_gradients"
+    page.click("#calls-top")
+    assert focused(page) != "average_gradients"
+    name = texts(page, "#table-rows tbody tr:nth-child(2) .link")[0]
+    page.click("#table-rows tbody tr:nth-child(2) .link")
+    assert focused(page) == name
+    assert name in texts(page, "#calls-said")[0]
 
 
 #: Name, level, width in percent and classes of each block of the flame graph.
@@ -301,10 +300,9 @@ def flame(tab: Tab) -> dict[str, dict[str, Any]]:
     return {block["name"]: block for block in sorted(tab.run(BLOCKS), key=lambda block: block["width"])}
 
 
-def test_the_flame_graph_is_as_wide_as_the_time_and_as_red_as_the_change(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    blocks = flame(tab)
-    assert "reconstructed from pairs of caller and callee" not in texts(tab, "#flame > .note")[0]
+def test_the_flame_graph_is_as_wide_as_the_time_and_as_red_as_the_change(page: Tab) -> None:
+    blocks = flame(page)
+    assert "reconstructed from pairs of caller and callee" not in texts(page, "#flame > .note")[0]
     assert blocks["train"]["top"] > blocks["main"]["top"]
     # Callees stand below their caller, inside its width.
     train, backward = blocks["train"], blocks["backward"]
@@ -316,56 +314,54 @@ def test_the_flame_graph_is_as_wide_as_the_time_and_as_red_as_the_change(tab: Ta
     for name in ("train", "main"):
         assert "same" in blocks[name]["classes"], name
     # Two runs of 186 and 200 iterations: times are those of one.
-    assert "per iteration" in texts(tab, "#flame-key")[0]
+    assert "per iteration" in texts(page, "#flame-key")[0]
     widths = {name: block["width"] for name, block in blocks.items()}
-    tab.click("input[name=flame-side][value=before] + span")
-    assert {name: block["width"] for name, block in flame(tab).items()} != widths
-    tab.click("input[name=flame-side][value=after] + span")
-    assert {name: block["width"] for name, block in flame(tab).items()} == widths
+    page.click("input[name=flame-side][value=before] + span")
+    assert {name: block["width"] for name, block in flame(page).items()} != widths
+    page.click("input[name=flame-side][value=after] + span")
+    assert {name: block["width"] for name, block in flame(page).items()} == widths
 
 
-def test_the_flame_graph_zooms_by_mouse_and_by_keyboard(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
-    tab.click('#flame-picture .block[aria-label^="backward"]')
-    blocks = flame(tab)
+def test_the_flame_graph_zooms_by_mouse_and_by_keyboard(page: Tab) -> None:
+    page.click('#flame-picture .block[aria-label^="backward"]')
+    blocks = flame(page)
     assert blocks["backward"]["width"] == 100
-    assert "main › train ›" in texts(tab, "#flame-path")[0]
-    assert "backward (mpi_train.py:70)" in texts(tab, "#flame-said")[0]
+    assert "main › train ›" in texts(page, "#flame-path")[0]
+    assert "backward (mpi_train.py:70)" in texts(page, "#flame-said")[0]
     for part in ("with all it calls per iteration", "queued", "running", " of the whole"):
-        assert part in texts(tab, "#flame-said")[0], part
-    assert active(tab).startswith("backward")
-    tab.press("Escape")
-    assert flame(tab)["train"]["width"] == 100
-    tab.press("ArrowDown")
-    first = active(tab)
+        assert part in texts(page, "#flame-said")[0], part
+    assert active(page).startswith("backward")
+    page.press("Escape")
+    assert flame(page)["train"]["width"] == 100
+    page.press("ArrowDown")
+    first = active(page)
     assert first.startswith("average_gradients")
-    tab.press("ArrowRight")
-    assert active(tab) != first
-    tab.press("ArrowLeft")
-    assert active(tab) == first
-    tab.press("ArrowUp")
-    assert active(tab).startswith("train")
-    tab.press("Enter")
-    tab.click("#flame-whole")
-    assert tab.run("document.getElementById('flame-whole').disabled")
+    page.press("ArrowRight")
+    assert active(page) != first
+    page.press("ArrowLeft")
+    assert active(page) == first
+    page.press("ArrowUp")
+    assert active(page).startswith("train")
+    page.press("Enter")
+    page.click("#flame-whole")
+    assert page.run("document.getElementById('flame-whole').disabled")
     # One block can be reached by Tab, the others from there.
-    assert count(tab, "#flame-picture .block[tabindex='0']") == 1
-    tab.click('#flame-picture .block[aria-label^="backward"]')
-    tab.click("#flame-said .link")
-    assert tab.run("document.getElementById('calls').open")
-    assert focused(tab) == "backward"
+    assert count(page, "#flame-picture .block[tabindex='0']") == 1
+    page.click('#flame-picture .block[aria-label^="backward"]')
+    page.click("#flame-said .link")
+    assert page.run("document.getElementById('calls').open")
+    assert focused(page) == "backward"
 
 
 def hit(tab: Tab) -> set[str]:
     return {block["name"] for block in tab.run(BLOCKS) if " hit" in block["classes"]}
 
 
-def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
+def test_the_flame_graph_is_searched(page: Tab) -> None:
 
     def searched(name: str) -> tuple[str, set[str]]:
-        search(tab, "flame-find", name)
-        return texts(tab, "#flame-found")[0], hit(tab)
+        search(page, "flame-find", name)
+        return texts(page, "#flame-found")[0], hit(page)
 
     said, hits = searched("train")
     assert hits == {"train"}, "an exact name wins over those that contain it"
@@ -373,13 +369,13 @@ def test_the_flame_graph_is_searched(tab: Tab, pages: Path) -> None:
     assert searched("ward")[1] == {"forward", "backward"}
     assert searched("no_such_function")[0] == "No function is named “no_such_function”."
     searched("backward")
-    tab.press("Enter")
-    assert flame(tab)["backward"]["width"] == 100
+    page.press("Enter")
+    assert flame(page)["backward"]["width"] == 100
     # Out again by Escape, which in this field would clear the search.
-    tab.press("Escape")
-    assert tab.run("document.getElementById('flame-find').value") == "backward"
-    assert float(flame(tab)["backward"]["width"]) < 100
-    assert hit(tab) == {"backward"}
+    page.press("Escape")
+    assert page.run("document.getElementById('flame-find').value") == "backward"
+    assert float(flame(page)["backward"]["width"]) < 100
+    assert hit(page) == {"backward"}
 
 
 def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> None:
@@ -393,27 +389,26 @@ def test_a_phone_shows_function_change_and_per_call(tab: Tab, pages: Path) -> No
     assert tab.run(shown) == ["name", "after", "each"]
 
 
-def test_the_time_line_zooms(tab: Tab, pages: Path) -> None:
-    tab.open(pages / "mpi.html")
+def test_the_time_line_zooms(page: Tab) -> None:
 
     def ticks() -> list[str]:
-        return texts(tab, "#time-picture svg:first-of-type > text:not([class])")
+        return texts(page, "#time-picture svg:first-of-type > text:not([class])")
 
-    whole, drawn = ticks(), count(tab, "#time-picture .range rect")
+    whole, drawn = ticks(), count(page, "#time-picture .range rect")
     assert drawn > 1000
-    tab.click("#time-in")
-    tab.click("#time-in")
+    page.click("#time-in")
+    page.click("#time-in")
     assert ticks() != whole
-    assert count(tab, "#time-picture .range rect") < drawn
-    tab.run("document.querySelector('#time-picture svg').focus()")
+    assert count(page, "#time-picture .range rect") < drawn
+    page.run("document.querySelector('#time-picture svg').focus()")
     inside = ticks()
-    tab.press("ArrowRight")
+    page.press("ArrowRight")
     assert ticks() != inside
-    tab.click("#time-all")
+    page.click("#time-all")
     assert ticks() == whole
     ranges = {"allreduce", "backward", "forward", "load", "optimiser"}
     functions = {"average_gradients", "_call_with_frames_removed"}
-    assert set(texts(tab, "#time-picture .names li")) >= ranges | functions
+    assert set(texts(page, "#time-picture .names li")) >= ranges | functions
 
 
 def test_counters_over_time_are_drawn(tab: Tab, pages: Path) -> None:

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from profkit.capture import native as compiled
-from profkit.capture.agent import native
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_tables import MappedTables
 from profkit.model import Thread
 from profkit.model.paths import depths, with_callees
 from tests.integration.capturing import ROOT, captured, environment, in_process
+from tests.integration.tracing import require_tracer
 from tests.records import traced_spool
-from tests.requirements import require
 
 #: `leaf` is called by two functions, with another amount of work from each; `down` calls itself, `even` and
 #: `odd` each other.
@@ -49,7 +48,7 @@ thread.start(); thread.join()
 
 @pytest.fixture(autouse=True)
 def built() -> None:
-    require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
+    require_tracer()
 
 
 def chains(thread: Thread) -> dict[tuple[str, ...], tuple[int, float]]:
@@ -73,7 +72,7 @@ def test_calls_are_where_they_were_made_and_nothing_is_lost(tmp_path: Path) -> N
     run = captured(tmp_path, sys.executable, "-c", PROGRAM, "15")
     threads = [thread for thread in run.processes[0].threads if thread.paths is not None]
     assert {thread.name for thread in threads} >= {"MainThread", "other"}
-    for thread in threads:  # calls and times add up in `test_combinations`
+    for thread in threads:  # calls and times add up in test_windows.py
         paths, profile = thread.paths, thread.profile
         for ours, theirs in ((paths.wait, profile.wait), (paths.blocked, profile.blocked)):
             assert ours.sum() == pytest.approx(theirs.sum(), rel=1e-6, abs=1e-9)

@@ -24,16 +24,17 @@ from profkit.formats import load_run
 from tests.integration.capturing import (
     PROGRAMS,
     ROOT,
+    ended,
     environment,
     in_process,
     profkit,
     profkit_command,
+    require_collector,
     run_capture,
     started,
 )
-from tests.integration.nvtx_ranges import require_collector
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 BUSY = "print('ready', flush=True)\nwhile True:\n    sum(range(1000))\n"
 
@@ -57,8 +58,7 @@ def first_line(process: Popen[str]) -> str:
 
 def interrupted(launcher: Popen[str], directory: Path, status: int = -signal.SIGINT) -> str:
     """Return what a capture said that has ended so, and left its run file alone."""
-    _, err = launcher.communicate(timeout=60)
-    assert launcher.returncode == status, err
+    _, err = ended(launcher, status)
     assert left(directory) == ["run.prof"], err
     return str(err)
 
@@ -212,8 +212,8 @@ def test_packing_that_fails_keeps_records_and_status(tmp_path: Path, status: int
     waits = "time.sleep(1)" if status == 0 else ""
     program = f"import os, sys, time\n{waits}\nprint('done', flush=True)\n{end}"
     command = [sys.executable, start_up, WITHOUT_NUMPY + words[0], *words[1:], sys.executable, "-c", program]
-    done = finished(command, tmp_path, env=environment())
-    assert (done.returncode, done.stdout) == (code, "done\n"), done.stderr
+    done = finished(command, tmp_path, code, env=environment())
+    assert done.stdout == "done\n"
     assert done.stderr.startswith("profkit: error: run.prof: not written (ModuleNotFoundError")
     assert done.stderr.count("\n") == 1
     merged(tmp_path, done.stderr)
@@ -221,8 +221,9 @@ def test_packing_that_fails_keeps_records_and_status(tmp_path: Path, status: int
 
 
 def test_an_output_that_became_a_directory(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, sys.executable, "-c", "import os; os.mkdir('run.prof'); os._exit(4)")
-    assert done.returncode == 4
+    done = run_capture(
+        tmp_path, sys.executable, "-c", "import os; os.mkdir('run.prof'); os._exit(4)", status=4
+    )
     assert "cannot be written (Is a directory)" in done.stderr
     (tmp_path / "run.prof").rmdir()
     merged(tmp_path, done.stderr)
@@ -243,12 +244,11 @@ def test_the_target_s_modules_are_not_the_launcher_s(tmp_path: Path) -> None:
     modules = hostile(tmp_path / "modules")
     program = "import os, sys; print(os.environ['PYTHONPATH']); import secrets"
     env = environment(PYTHONPATH=f"{modules}:")
-    done = run_capture(tmp_path, sys.executable, "-c", program, env=env, fresh=True)
+    done = run_capture(tmp_path, sys.executable, "-c", program, env=env, fresh=True, status=1)
     inject, _, inherited = done.stdout.strip().partition(":")
     assert inject == str(ROOT / "profkit" / "capture" / "agent" / "inject"), done.stderr
     assert inherited == f"{modules}:", "the target has another PYTHONPATH than without profkit"
     assert "RuntimeError: secrets of the project" in done.stderr, "the target's own modules were not its own"
-    assert done.returncode == 1
     assert done.run.processes[0].profiled
 
 
@@ -257,12 +257,8 @@ def test_a_checkout_on_pythonpath_and_a_script_s_directory(tmp_path: Path) -> No
     project = hostile(tmp_path / "project")
     (project / "typing.py").unlink()  # `python -m` itself would import it
     (project / "tempfile.py").unlink()
-    done = finished(
-        [sys.executable, "-m", "profkit", "capture", "-o", "run.prof", "--", "echo", "ran"],
-        project,
-        env=environment(PYTHONPATH=str(ROOT)),
-    )
-    assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+    command = [sys.executable, "-m", "profkit", "capture", "-o", "run.prof", "--", "echo", "ran"]
+    assert succeeded(command, project, env=environment(PYTHONPATH=str(ROOT))).stdout == "ran\n"
     assert (project / "run.prof").exists()
 
 
@@ -286,12 +282,8 @@ def test_profkit_and_what_it_needs_in_one_directory_on_pythonpath(tmp_path: Path
                 with contextlib.suppress(FileExistsError):
                     (directory / entry.name).symlink_to(entry)
     for path in (str(together), f"{ROOT}:{needed}"):
-        done = finished(
-            [sys.executable, "-c", only, "capture", "-o", "run.prof", "--", "echo", "ran"],
-            tmp_path,
-            env=environment(PYTHONPATH=path),
-        )
-        assert (done.returncode, done.stdout) == (0, "ran\n"), done.stderr
+        command = [sys.executable, "-c", only, "capture", "-o", "run.prof", "--", "echo", "ran"]
+        assert succeeded(command, tmp_path, env=environment(PYTHONPATH=path)).stdout == "ran\n"
 
 
 def test_a_parent_that_ignores_the_end_of_its_children(tmp_path: Path) -> None:
@@ -299,10 +291,9 @@ def test_a_parent_that_ignores_the_end_of_its_children(tmp_path: Path) -> None:
     target = f"{shlex.quote(sys.executable)} -c {shlex.quote(program)}"
     launcher = shlex.join(profkit_command("capture", "-o", "run.prof", "--quiet", "--"))
     for command in (target, f"{launcher} {target}"):
-        done = finished(["bash", "-c", f"trap '' CHLD HUP; exec {command}"], tmp_path, env=environment())
-        assert (done.returncode, done.stdout) == (3, "True\n"), done.stderr
-    manifest = load_run(tmp_path / "run.prof").manifest
-    assert manifest.exit_status == 3
+        done = finished(["bash", "-c", f"trap '' CHLD HUP; exec {command}"], tmp_path, 3, env=environment())
+        assert done.stdout == "True\n"
+    assert load_run(tmp_path / "run.prof").manifest.exit_status == 3
 
 
 def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
@@ -321,8 +312,7 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
 def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:
     for repetition in (1, 2):
         captures = [started(tmp_path, "capture", "--quiet", "--", "true") for _ in range(4)]
-        assert [capture.communicate(timeout=120) for capture in captures] == [("", "")] * 4
-        assert [capture.returncode for capture in captures] == [0] * 4
+        assert [ended(capture) for capture in captures] == [("", "")] * 4
         names = ["run.prof", *(f"run-{number}.prof" for number in range(2, 4 * repetition + 1))]
         assert left(tmp_path) == sorted(names)
 
@@ -335,12 +325,11 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
     assert first_line(first) == "ready\n"
     (tmp_path / "link.prof").symlink_to("run.prof")
     for name in ["run.prof", str(tmp_path / "run.prof")]:
-        second = profkit(tmp_path, "capture", "-o", name, *options, "--", "echo", "ran")
-        assert (second.returncode, second.stdout) == (2, "")
+        second = profkit(tmp_path, "capture", "-o", name, *options, "--", "echo", "ran", status=2)
+        assert second.stdout == ""
         assert second.stderr.startswith(f"profkit: error: -o {name}: another capture is writing it")
         assert second.stderr.count("\n") == 1
-    _, err = first.communicate("..", timeout=60)
-    assert first.returncode == 0, err
+    ended(first, typed="..")
     (tmp_path / "link.prof").unlink()
     assert left(tmp_path) == (["run-1.prof", "run-2.prof"] if series else ["run.prof"])
 
@@ -358,8 +347,8 @@ def test_outputs_that_are_refused_before_the_run(
     tmp_path: Path, make: Callable[[Path], None], why: str
 ) -> None:
     make(tmp_path / "run.prof")
-    done = run_capture(tmp_path, "echo", "ran")
-    assert (done.returncode, done.stdout) == (2, "")
+    done = run_capture(tmp_path, "echo", "ran", status=2)
+    assert done.stdout == ""
     assert done.stderr.startswith(f"profkit: error: -o run.prof: {why}")
     assert done.stderr.count("\n") == 1
     assert left(tmp_path) == ["run.prof"]
@@ -373,7 +362,7 @@ def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
         ("capture", "-o", f"no/{name}", "--", "true"),
         ("show", name, "--format", "md", "--ticket", "-o", f"{name}.md"),
     ):
-        done = profkit(tmp_path, *words)
+        done = profkit(tmp_path, *words, status=None)
         assert "a\\x1b]0;owned\\x07" in done.stderr
         assert not set(done.stdout + done.stderr) & {"\x1b", "\x07"}
     assert (tmp_path / name).exists()
@@ -386,8 +375,7 @@ def test_nvtx_in_little_address_space(tmp_path: Path) -> None:
     require("shell", Path("/bin/bash").exists(), "no bash")
     program = "import nvtx\nfor i in range(100):\n    with nvtx.annotate('step'): pass\n"
     launcher = shlex.join(profkit_command("capture", "-o", "run.prof", "--", sys.executable, "-c", program))
-    done = finished(["bash", "-c", f"ulimit -v 4000000; exec {launcher}"], tmp_path, env=environment())
-    assert done.returncode == 0, done.stderr
+    succeeded(["bash", "-c", f"ulimit -v 4000000; exec {launcher}"], tmp_path, env=environment())
     ranges = load_run(tmp_path / "run.prof").processes[0].ranges
     assert len(ranges) == 100
 
@@ -403,7 +391,7 @@ def test_an_interrupt_ends_the_repetitions(tmp_path: Path) -> None:
     launcher = start(work, sys.executable, "-c", program, options=("--repeat", "3"))
     assert first_line(launcher) == "ready\n"
     send(launcher, signal.SIGINT)
-    out, err = launcher.communicate(timeout=60)
-    assert (launcher.returncode, out) == (0, ""), err
+    out, err = ended(launcher)
+    assert out == ""
     assert "profkit: stopped at run 1 of 3\n" in err
     assert left(work) == ["run-1.prof"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from itertools import product
 from pathlib import Path
 
@@ -22,10 +21,6 @@ for _ in range(20):
 """
 #: The second version does so much more in `mix` that it is slower on any machine.
 CHANGED = SOURCE.replace("i * i % 7", "i * i % 7" + " + i ** 3 % 11 + i ** 4 % 13" * 4)
-
-
-def command(directory: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return in_process(directory, *words, status=None, **variables)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +49,8 @@ def test_the_summary_of_the_step_and_the_note_at_the_changed_line(
 ) -> None:
     summary = Path(variables["GITHUB_STEP_SUMMARY"])
     summary.write_text("# before\n")
-    done = command(repository, "diff", "before", "behind", "--github", "--min-slowdown", "5%", **variables)
-    assert done.returncode == 1, done.stderr
+    words = ("diff", "before", "behind", "--github", "--min-slowdown", "5%")
+    done = in_process(repository, *words, status=1, **variables)
     note = done.stdout.splitlines()[-1]
     assert note.startswith("::error file=app/mix.py,line=2,title=profkit%3A ")
     assert "%25" in note or "%" not in note.partition("::")[2].partition("::")[2]
@@ -68,11 +63,10 @@ def test_the_summary_of_the_step_and_the_note_at_the_changed_line(
 
 def test_what_does_not_fail_is_a_warning(repository: Path, tmp_path: Path, variables: dict[str, str]) -> None:
     output = ("-o", str(tmp_path / "r.json"))
-    done = command(repository, "diff", "before", "behind", "--github", *output, **variables)
-    assert done.returncode == 0, done.stderr
+    done = in_process(repository, "diff", "before", "behind", "--github", *output, **variables)
     assert done.stdout.startswith("::warning file=app/mix.py,line=2,")
     assert done.stdout.count("\n") == 1
-    same = command(repository, "diff", "behind", "behind", "--github", **variables)
+    same = in_process(repository, "diff", "behind", "behind", "--github", **variables)
     assert "::" not in same.stdout
 
 
@@ -83,8 +77,7 @@ def test_a_least_slow_down_decides(repository: Path) -> None:
         (("--min-slowdown", "900%"), 0, "exit status 0: the verdict is code-change"),
         (("--min-slowdown", "5%", "--fail-on", "contention"), 0, ""),
     ):
-        done = command(repository, "diff", "before", "behind", *words)
-        assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+        assert said in in_process(repository, "diff", "before", "behind", *words, status=status).stderr
 
 
 def test_bad_input_gives_one_line(repository: Path, tmp_path: Path) -> None:
@@ -95,7 +88,6 @@ def test_bad_input_gives_one_line(repository: Path, tmp_path: Path) -> None:
         (("--github",), {"GITHUB_STEP_SUMMARY": str(tmp_path / "no" / "s.md")}, "No such file"),
         (("--min-slowdown", "-5%"), {}, "give a percentage"),
     ):
-        done = command(repository, "diff", "before", "behind", *words, **variables)
-        assert done.returncode == 2
+        done = in_process(repository, "diff", "before", "behind", *words, status=2, **variables)
         assert done.stderr.count("\n") == 1
         assert said in done.stderr

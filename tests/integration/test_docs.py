@@ -17,7 +17,7 @@ import pytest
 from docs import pictures
 from tests.integration.capturing import ROOT, environment, in_process
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import succeeded
 
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "sample_profiles" / "README.md"])
 #: Pages whose links are checked, beside those.
@@ -86,8 +86,7 @@ def test_commands_print_what_the_page_shows(
 
 @pages_with("python")
 def test_python_examples_run(page: Path) -> None:
-    done = finished([sys.executable, "-c", _EXAMPLES, *blocks(page, "python")], ROOT, env=environment())
-    assert done.returncode == 0, done.stderr
+    succeeded([sys.executable, "-c", _EXAMPLES, *blocks(page, "python")], ROOT, env=environment())
 
 
 #: Runs each argument as a program of its own, but for what is imported already.
@@ -103,8 +102,7 @@ def test_cells_of_notebooks_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "text"):
         cells = re.split(r"\n\n(?=%)", block.strip())
         env = environment(PYTHONPATH=str(ROOT), IPYTHONDIR=str(tmp_path / "ipython"))
-        done = finished([sys.executable, "-c", _CELLS, *cells], tmp_path, env=env)
-        assert done.returncode == 0, done.stdout + done.stderr
+        succeeded([sys.executable, "-c", _CELLS, *cells], tmp_path, env=env)
 
 
 #: Runs each argument as a cell.

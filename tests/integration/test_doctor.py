@@ -1,4 +1,4 @@
-"""`profkit doctor` on this machine: its limits under real limits, sizes that libraries then have, real programs."""
+"""`profkit doctor` on this machine: limits, sizes that libraries then have, real programs, tracers that it builds."""
 
 from __future__ import annotations
 
@@ -8,24 +8,39 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from profkit.capture.agent import settings
+from profkit.capture.native import build, users_directory
+from profkit.formats import load_run
 from tests.integration.capturing import (
+    PROGRAMS,
+    ROOT,
+    calls,
+    captured,
+    codes,
+    ended,
     environment,
     limited_cgroup,
+    names,
     profkit_command,
+    run_capture,
     script,
     started,
     wait_until,
     works,
 )
+from tests.integration.tracing import compiler, include_directory
+from tests.interpreters import FREE_THREADED, find, interpreter
 from tests.requirements import require
-from tests.shared import finished, words_of
+from tests.shared import finished, succeeded, words_of
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 #: Variables of the shell that would size anything.
@@ -55,17 +70,19 @@ def clean(**variables: str) -> dict[str, str]:
 
 
 def doctor(
-    *arguments: str, around: Sequence[str] = (), env: Mapping[str, str] | None = None, cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    return finished(
-        [*around, *profkit_command("doctor", *arguments)], cwd, env=dict(env or clean()), timeout=120
-    )
+    *arguments: str,
+    around: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    status: int = 0,
+) -> str:
+    """What is printed by a command that must end so."""
+    command = [*around, *profkit_command("doctor", *arguments)]
+    return finished(command, cwd, status, env=dict(env or clean()), timeout=120).stdout
 
 
 def answer(*arguments: str, **kwargs: Any) -> Any:
-    done = doctor("--format", "json", *arguments, **kwargs)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(doctor("--format", "json", *arguments, **kwargs))
 
 
 @pytest.fixture
@@ -84,7 +101,7 @@ def test_libraries_have_the_sizes_that_were_said(limited: bool) -> None:
     found = answer("--python", sys.executable, around=around)
     said = {row["library"]: row["size"] for row in found["libraries"]}
     for library, asked in ASKED.items():
-        real = finished([*around, sys.executable, "-c", asked], env=clean(), check=True)
+        real = succeeded([*around, sys.executable, "-c", asked], env=clean())
         assert said[library] == int(real.stdout), library
     assert len(found["machine"]["affinity"]) == (1 if limited else len(CPUS))
     assert found["machine"]["effective_cpus"] <= len(found["machine"]["affinity"])
@@ -131,9 +148,7 @@ def test_ranks_of_mpirun_share_the_cpus_or_are_bound() -> None:
 def test_a_command_that_starts_too_many_is_watched_ended_and_cured(tmp_path: Path) -> None:
     pool, many = script(tmp_path, POOL), 4 * len(CPUS)
     command = ["--seconds", "3", "--", sys.executable, pool, "--workers", str(many)]
-    done = doctor("--format", "json", "--fail-on", "oversubscribed", *command, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
-    found = json.loads(done.stdout)
+    found = answer("--fail-on", "oversubscribed", *command, cwd=tmp_path, status=1)
     assert found["oversubscribed"]
     # On a busy machine some may have begun late, and a pool starts others for those that were ended.
     assert sum(crew["processes"] for crew in found["trial"]["crews"] if crew["role"] == "worker") >= many
@@ -148,17 +163,14 @@ def test_a_command_that_fits_is_not_oversubscribed(tmp_path: Path) -> None:
     short = script(
         tmp_path, "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\n"
     )
-    done = doctor("--fail-on", "oversubscribed", "--", sys.executable, short, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    assert done.stdout.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")
-    assert len(done.stdout.splitlines()) <= 30
+    said = doctor("--fail-on", "oversubscribed", "--", sys.executable, short, cwd=tmp_path)
+    assert said.startswith("✓ 1 process × 1 thread = 1 runnable thread for ")
+    assert len(said.splitlines()) <= 30
 
 
 def test_how_a_command_ended_is_said(tmp_path: Path) -> None:
     fails = script(tmp_path, "import time\ntime.sleep(0.3)\nraise SystemExit('no such data set')\n")
-    done = doctor("--", sys.executable, fails, cwd=tmp_path)
-    assert done.returncode == 0
-    assert "exit status 1: no such data set" in done.stdout
+    assert "exit status 1: no such data set" in doctor("--", sys.executable, fails, cwd=tmp_path)
 
 
 def test_a_library_is_found_without_being_imported(tmp_path: Path) -> None:
@@ -176,5 +188,192 @@ def test_an_interrupt_ends_the_command(tmp_path: Path) -> None:
     job = started(tmp_path, "doctor", "--seconds", "200", "--", sys.executable, waits, env=clean())
     wait_until((tmp_path / "began").exists)
     job.send_signal(signal.SIGINT)
-    assert job.communicate(timeout=60) == ("", "")
-    assert job.returncode == 130
+    assert ended(job, 130) == ("", "")
+
+
+# Tracers for other Pythons, built by the command and found by captures.
+
+CALLS_INNER = "def inner(): pass\ndef outer():\n for _ in range(123): inner()\nouter()"
+TRACER = "_tracer.cpython"
+
+
+@pytest.fixture(scope="module")
+def other() -> str:
+    """A Python that needs a tracer of its own, and is not this one."""
+    versions = [f"3.{minor}" for minor in (9, 10, 8, 11) if sys.version_info[:2] != (3, minor)]
+    found = next(filter(None, map(find, versions)), None)
+    require("interpreters", found is not None, f"no CPython of {', '.join(versions)} here")
+    return found
+
+
+@pytest.fixture
+def tree() -> Iterator[Path]:
+    """An installation that has everything compiled but a tracer up to 3.11."""
+    compiler()
+    with tempfile.TemporaryDirectory(prefix="profkit-installed-") as directory:
+        # Another test may be compiling in the checkout.
+        without = shutil.ignore_patterns("__pycache__", f"{TRACER}*", ".building-*")
+        shutil.copytree(ROOT / "profkit", Path(directory, "profkit"), ignore=without)
+        yield Path(directory)
+
+
+def native(tree: Path) -> Path:
+    return tree / "profkit" / "capture" / "native"
+
+
+def installed(
+    tree: Path, *words: str, before: tuple[str, ...] = (), status: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the installation's profkit; what is compiled is not measured here: quickly."""
+    env = environment(PYTHONPATH=str(tree), CFLAGS="-O0", XDG_DATA_HOME=str(tree / "data"))
+    for name in ("CC", "PROFKIT_REQUIRE_NATIVE", settings.TRACERS_VARIABLE, settings.DISABLE_NATIVE_VARIABLE):
+        env.pop(name, None)
+    command = [*before, sys.executable, "-m", "profkit", *words]
+    return finished(command, tree, status, env=env | variables, timeout=300)
+
+
+def capture(tree: Path, python: str) -> tuple[dict[str, int], set[str], str]:
+    """Return the calls of `CALLS_INNER` under capture, the codes of the run's notices, and what was said."""
+    done = installed(tree, "capture", "--exact", "-o", "run.prof", "--", python, "-c", CALLS_INNER)
+    run = load_run(tree / "run.prof")
+    return calls(run.processes[0]), set(codes(run)), done.stderr
+
+
+def test_a_missing_tracer_is_named_built_and_used(tree: Path, other: str) -> None:
+    seen, notices, said = capture(tree, other)
+    assert not seen
+    assert "tracer-missing" in notices
+    command = next(line for line in said.splitlines() if "--build-tracers" in line).split("`")[1].split()
+    asked = installed(tree, "doctor", "--python", other, "--format", "md")
+    assert " ".join(command) in asked.stdout
+    assert command[:-1] == ["profkit", "doctor", "--build-tracers"]
+
+    words = (*command[1:-1], other)
+    done = installed(tree, *words)
+    (built,) = (native(tree) / "lib").glob(f"{TRACER}*")
+    assert done.stdout.endswith(f": built {built}\n")
+    assert done.stdout.startswith(f"{other}: Python 3.")
+    again = installed(tree, *words)
+    assert again.stdout.endswith(": has a tracer\n")
+
+    seen, notices, _ = capture(tree, other)
+    assert (seen["inner"], seen["outer"]) == (123, 1)
+    assert "tracer-missing" not in notices
+    assert command[-1] not in installed(tree, "doctor", "--python", other).stdout
+
+
+def test_an_installation_that_is_not_writable(tree: Path, other: str) -> None:
+    """Root writes everywhere unless it gives that right away."""
+    before: tuple[str, ...] = ()
+    if os.geteuid() == 0:
+        before = ("setpriv", "--bounding-set=-dac_override")
+        require("setpriv", works(*before, "true"), "root cannot give a right away here")
+    (native(tree) / "lib").chmod(0o555)
+    done = installed(tree, "doctor", "--build-tracers", other, before=before)
+    (native(tree) / "lib").chmod(0o755)
+    (built,) = (tree / "data" / "profkit" / "tracers").glob(f"*/{TRACER}*")
+    assert done.stdout.endswith(f": built {built}\n")
+    seen, notices, _ = capture(tree, other)
+    assert seen["inner"] == 123
+    assert "tracer-missing" not in notices
+    # A tracer of other sources is not taken for one of these.
+    header = native(tree) / "tracer" / "hook.h"
+    header.write_text(header.read_text() + "\n")
+    assert "tracer-missing" in capture(tree, other)[1]
+
+
+def test_what_is_missing_is_said(tree: Path, other: str) -> None:
+    def says(python: str, **variables: str) -> str:
+        done = installed(tree, "doctor", "--build-tracers", python, status=2, **variables)
+        assert done.stderr == ""
+        (line,) = done.stdout.splitlines()
+        assert line.startswith(f"{python}: Python 3.")
+        return line.partition(": not built: ")[2]
+
+    assert says(other, CC="/none").startswith("there is no C compiler (/none); install ")
+    assert says(other, CC="cc -nostdinc").split(" is missing; install ")[0].endswith(".h")
+    assert "does not compile: " in says(other, CFLAGS="-fno-such-flag")
+    # The same Python without its headers.
+    real = Path(os.path.realpath(other))
+    bare = tree / "bare" / "bin" / real.name
+    bare.parent.mkdir(parents=True)
+    shutil.copy(real, bare)
+    (tree / "bare" / "lib").symlink_to(real.parents[1] / "lib")
+    include = tree / "bare" / "include" / "python"
+    assert says(str(bare)).startswith(str(include))
+    assert "Python.h is missing; install the headers" in says(str(bare))
+    assert not list((native(tree) / "lib").glob(f"{TRACER}*"))
+    assert not list(tree.rglob(".building-*"))
+
+
+def test_those_of_the_path_and_of_pyenv_are_found(tree: Path, other: str) -> None:
+    for folder, name in (("bin", "python3.1"), ("pyenv/versions/3.1.4/bin", "python")):
+        (tree / folder).mkdir(parents=True)
+        (tree / folder / name).symlink_to(other)
+    (tree / "bin" / "python").write_text("#!/bin/sh\necho no version is selected\nexit 127\n")
+    (tree / "bin" / "python").chmod(0o755)
+    nothing = {"PATH": str(tree / "bin"), "CC": "/no/such/compiler", "PYENV_ROOT": str(tree / "pyenv")}
+    done = installed(tree, "doctor", "--build-tracers", **nothing)
+    lines = sorted(line.partition(": ")[0] for line in done.stdout.splitlines())
+    assert lines == sorted([sys.executable, str(tree / "bin" / "python3.1")]), "each once"
+    (tree / "bin" / "python3.1").unlink()
+    done = installed(tree, "doctor", "--build-tracers", "python3.1", **nothing)
+    assert done.stdout.startswith(str(tree / "pyenv"))
+
+
+def test_what_is_no_python_is_refused(tree: Path) -> None:
+    for word in ("python3.1", "/no/such/python", "/bin/true"):
+        nothing = {"PATH": "/nowhere", "PYENV_ROOT": "/nowhere"}
+        done = installed(tree, "doctor", "--build-tracers", word, status=2, **nothing)
+        assert done.stderr.startswith(f"profkit: error: {word}: no working Python")
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_python_that_is_too_old(tree: Path) -> None:
+    old = find("2.7") or find("3.7")
+    require("interpreters", old is not None, "no CPython before 3.8 here")
+    done = installed(tree, "doctor", "--build-tracers", old, status=2)
+    assert done.stdout.endswith(": not profiled: profkit profiles Python 3.8 and later\n")
+
+
+# Under a free-threaded CPython stacks are sampled, and the program gets no GIL.
+
+#: What a user's shell has whose home has no tracers.
+HOME = "XDG_DATA_HOME"
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    env = environment(**{HOME: str(tmp_path_factory.mktemp("home"))})
+    python = interpreter(FREE_THREADED)
+    compiler()
+    code = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
+    suffix = succeeded([python, "-c", code]).stdout.strip()
+    directory = users_directory(env)
+    assert build.build(build.tracer_of((3, 13), include_directory(python), suffix), directory, strict=True)
+    return env
+
+
+def test_threads_are_sampled_without_a_gil(tmp_path: Path, traced: dict[str, str]) -> None:
+    """The program fails if it gets a GIL; meanwhile it makes and drops code, collects and forks."""
+    program = str(PROGRAMS / "free_threads.py")
+    run = captured(tmp_path, interpreter(FREE_THREADED), program, "3", env=traced, options=("--exact",))
+    main = run.processes[0]
+    assert set(codes(run)) == {"calls-not-counted"}
+    assert {tier.kind for tier in main.tiers} == {"sampled"}
+    profiles = {thread.name: thread.profile for thread in main.threads}
+    assert {"computes", "waits", "makes_code", "begins_threads", "collects"} <= set(profiles)
+    computes = profiles["computes"]
+    seconds = dict(zip(names(computes), computes.tottime.tolist(), strict=True))
+    assert seconds["leaf"] > 0.8 * sum(seconds.values())
+    assert np.isnan(computes.calls_high).all(), "a sample is no call"
+    assert float(profiles["waits"].blocked.sum()) > 2
+    assert len(run.processes) > 5, "children that were forked"
+
+
+def test_without_a_tracer_one_line_names_the_command(tmp_path: Path) -> None:
+    python = interpreter(FREE_THREADED)
+    env = environment(**{HOME: str(tmp_path), "PROFKIT_NO_NATIVE": "1"})
+    done = run_capture(tmp_path, python, "-c", "print(1)", env=env)
+    assert done.stdout == "1\n"
+    assert done.stderr.count("`profkit doctor --build-tracers python3.13t`") == 1

@@ -19,6 +19,8 @@ from tests.integration.capturing import (
     codes,
     column,
     environment,
+    on_a_small_disk,
+    on_another_machine,
     profkit_command,
     run_capture,
     script,
@@ -27,7 +29,7 @@ from tests.integration.capturing import (
     works,
 )
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 #: Works for half a second, so that there are records, then does what is tried and works again in another function.
 WORKS = """
@@ -57,8 +59,7 @@ def root() -> None:
 
 
 def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, sys.executable, script(tmp_path, STUCK))
-    assert done.returncode == -signal.SIGALRM
+    done = run_capture(tmp_path, sys.executable, script(tmp_path, STUCK), status=-signal.SIGALRM)
     (process,) = done.run.processes
     notice = said(done.run)
     assert (process.exit, notice.code, notice.subject) == ("killed", "killed-by-signal", "SIGALRM")
@@ -83,8 +84,13 @@ def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "act",
-    ["os.setuid(65534)", "os.chroot('jail')", "try:\n    while True: os.dup(0)\nexcept OSError: pass"],
-    ids=["setuid", "chroot", "descriptors"],
+    [
+        "os.setuid(65534)",
+        "os.wait() and sys.exit() if os.fork() else os.setuid(65534)",
+        "os.chroot('jail')",
+        "try:\n    while True: os.dup(0)\nexcept OSError: pass",
+    ],
+    ids=["setuid", "setuid of a child at once", "chroot", "descriptors"],
 )
 def test_what_keeps_a_process_from_its_path_loses_nothing(tmp_path: Path, act: str) -> None:
     if "dup" not in act:
@@ -92,19 +98,9 @@ def test_what_keeps_a_process_from_its_path_loses_nothing(tmp_path: Path, act: s
     (tmp_path / "jail").mkdir()
     text = f"{WORKS}resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))\n{act}\nlate(0.2)\n"
     run = captured(tmp_path, sys.executable, script(tmp_path, text))
-    (process,) = run.processes
-    assert process.exit == "exited"
-    assert calls(process)["late"] == 1
-    assert [thread.open_calls for thread in process.threads] == [()]
-    assert not run.warnings
-
-
-def test_a_child_that_gives_up_its_rights_at_once_is_recorded(tmp_path: Path) -> None:
-    root()
-    text = WORKS + "if os.fork():\n    os.wait()\nelse:\n    os.setuid(65534)\n    late(0.3)\n"
-    run = captured(tmp_path, sys.executable, script(tmp_path, text))
-    assert [p.exit for p in run.processes] == ["exited", "exited"]
-    assert calls(run.processes[1])["late"] == 1
+    assert [process.exit for process in run.processes] == ["exited"] * (1 + ("fork" in act))
+    assert calls(run.processes[-1])["late"] == 1
+    assert [thread.open_calls for thread in run.processes[-1].threads] == [()]
     assert not run.warnings
 
 
@@ -112,7 +108,6 @@ def test_no_room_for_any_function_is_said(tmp_path: Path) -> None:
     name = script(tmp_path, WORKS + "late(0)\n")
     env = environment(PYTHONDONTWRITEBYTECODE="1")  # it would be cut as well
     done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 20; '{sys.executable}' '{name}'", env=env)
-    assert done.returncode == 0
     assert "all of them are missing" in done.stderr
     assert not any(calls(process) for process in done.run.processes)
     (notice,) = (notice for notice in done.run.warnings if notice.code == "tables-full")
@@ -153,8 +148,9 @@ def test_a_limit_on_the_size_of_files(tmp_path: Path, size: int) -> None:
 def test_a_process_that_is_killed_before_its_first_record(tmp_path: Path) -> None:
     """It was profiled: not the environment is to blame."""
     code = "import os; os.kill(os.getpid(), 9)"
-    done = run_capture(tmp_path, "bash", "-c", f"ulimit -f 0; exec '{sys.executable}' -c '{code}'")
-    assert done.returncode == -signal.SIGKILL
+    done = run_capture(
+        tmp_path, "bash", "-c", f"ulimit -f 0; exec '{sys.executable}' -c '{code}'", status=-signal.SIGKILL
+    )
     (process,) = done.run.processes
     assert (process.exit, process.profiled) == ("killed", False)
     assert said(done.run) == Notice("process-unrecorded", "", {"pids": (process.pid,)})
@@ -168,27 +164,13 @@ def test_a_python_without_an_agent_is_not_said_to_have_begun(tmp_path: Path, wor
     assert said(run) == Notice("no-record")
 
 
-#: Runs a shell's words where a small disk can be mounted.
-PRIVATE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec")
-
-
-def small_disk(tmp_path: Path) -> str:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = f"mount -t tmpfs -o size=1m none {disk}"
-    require("mount", works(*PRIVATE, mount), "this machine does not allow to mount a small disk")
-    return mount
-
-
 def test_a_disk_that_was_full_when_the_process_began(tmp_path: Path) -> None:
     """Nothing could be mapped there: the tables are in memory, and written once there is room."""
-    mount = small_disk(tmp_path)
+    disk, mounted = on_a_small_disk(tmp_path, "1m")
     path = script(tmp_path, "import os\nos.remove('filler')\n" + WORKS + "late(0.1)\n")
     fill = f"cat /dev/zero >filler 2>&-; '{sys.executable}' '{path}'"
     capture = profkit_command("capture", "--exact", "-o", "run.prof", "--", "sh", "-c", fill)
-    words = f"{mount}; cd {tmp_path / 'disk'}; {shlex.join(capture)}; cp run.prof {tmp_path}"
-    done = finished([*PRIVATE, words], env=environment())
-    assert done.returncode == 0, done.stderr
+    succeeded([*mounted, f"cd {disk}; {shlex.join(capture)}; cp run.prof {tmp_path}"], env=environment())
     run = load_run(tmp_path / "run.prof")
     process = next(process for process in run.processes if process.profiled)
     assert calls(process)["late"] == 1
@@ -196,7 +178,7 @@ def test_a_disk_that_was_full_when_the_process_began(tmp_path: Path) -> None:
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    mount, disk = small_disk(tmp_path), tmp_path / "disk"
+    disk, mounted = on_a_small_disk(tmp_path, "1m")
     fill = (
         "try:\n"
         "    with open('filler', 'wb', buffering=0) as file:\n"
@@ -206,11 +188,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
     path = script(tmp_path, WORKS + fill + "late(1)\nsys.exit(3)\n")
     capture = profkit_command("capture", "-o", "run.prof", "--", sys.executable, path)
     join = profkit_command("merge", "-o", str(tmp_path / "run.prof"))
-    words = (
-        f'{mount}; cd {disk}; set +e; eval "$1"; rm filler; set -- .run.prof.spool-*; '
-        'eval "$JOIN $1"; echo "merge $?"'
-    )
-    done = finished([*PRIVATE, words, "-", shlex.join(capture)], env=environment(JOIN=shlex.join(join)))
+    text = f"cd {disk}; set +e; {shlex.join(capture)}; rm filler; {shlex.join(join)} .run.prof.spool-*; echo merge $?"
+    done = finished([*mounted, text], env=environment())
     assert done.stdout.endswith("merge 0\n"), done.stderr
     assert "No space left on device" in done.stderr
     run = load_run(tmp_path / "run.prof")
@@ -281,8 +260,7 @@ def start(directory: Path, text: str) -> tuple[subprocess.Popen[str], Path]:
 
 def merged(directory: Path, spool: Path, *before: str) -> Run:
     command = [*before, *profkit_command("merge", str(spool), "-o", "merged.prof")]
-    done = finished(command, directory, env=environment())
-    assert done.returncode == 0, done.stderr
+    succeeded(command, directory, env=environment())
     return load_run(directory / "merged.prof")
 
 
@@ -299,17 +277,13 @@ def test_a_capture_that_still_runs_is_not_said_to_be_killed(tmp_path: Path) -> N
 
 def test_a_spool_that_is_merged_on_another_machine(tmp_path: Path) -> None:
     """Whether a process runs on a machine that is not this one cannot be seen from here."""
-    other = tmp_path / "boot_id"
-    other.write_text("00000000-0000-4000-8000-000000000000\n")
-    elsewhere = ["unshare", "--mount", "--uts", "bash", "-c"]
-    bind = f"hostname elsewhere && mount --bind {other} /proc/sys/kernel/random/boot_id"
-    require("mount", works(*elsewhere, bind), "this machine does not allow to mount over /proc")
+    elsewhere = on_another_machine(tmp_path)
     launcher, spool = start(tmp_path, "import time; time.sleep(60)")
     os.killpg(launcher.pid, signal.SIGKILL)
     launcher.wait()
     # As if the launcher had been killed before the sampler wrote anything down.
     (spool / "sampler.samples").unlink(missing_ok=True)
-    there = merged(tmp_path, spool, *elsewhere, f'{bind} && exec "$@"', "-")
+    there = merged(tmp_path, spool, *elsewhere)
     assert [p.exit for p in there.processes] == ["unknown"]
     assert set(codes(there)) == {"capture-unfinished", "end-unknown"}
     here = merged(tmp_path, spool)

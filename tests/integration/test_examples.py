@@ -17,7 +17,7 @@ from tests.integration.capturing import ROOT, environment, profkit, profkit_comm
 from tests.interpreters import python_with
 from tests.programs import one_side
 from tests.requirements import imported, require
-from tests.shared import finished
+from tests.shared import succeeded, words_of
 
 EXAMPLES = ROOT / "examples"
 #: Root may start ranks, and more of them than there are CPUs.
@@ -34,8 +34,7 @@ def studied(name: str, python: str, out: Path, *options: str) -> str:
     variables |= {"EPOCHS": "1", "IMAGES": "128", "BATCHES": "16"}
     variables["PATH"] = f"{folder}{os.pathsep}{variables['PATH']}"
     words = [EXAMPLES / "run", name, "--trials", "2", "--repeat", "0", *options]
-    done = finished(words, env=variables, timeout=300)
-    assert done.returncode == 0, done.stderr
+    done = succeeded(words, env=variables, timeout=300)
     return done.stdout
 
 
@@ -73,21 +72,10 @@ def test_more_workers_and_threads_of_chainermn_are_contention_and_no_other_workl
     draw_mnist(python, tmp_path, 12_000)
     program = str(EXAMPLES / "chainermn" / "train_mnist.py")
     for size in ("1", "4"):
-        command = (
-            "mpirun",
-            "--oversubscribe",
-            "-n",
-            "4",
-            python,
-            program,
-            "--epochs",
-            "1",
-            "--workers",
-            size,
-        )
+        ranks = words_of("mpirun --oversubscribe -n 4")
+        command = [*ranks, python, program, "--epochs", "1", "--workers", size]
         variables = {"OMP_NUM_THREADS": size, "CHAINER_DATASET_ROOT": str(tmp_path), **MPI}
-        done = profkit(tmp_path, "capture", "-o", f"{size}.prof", "--", *command, **variables)
-        assert done.returncode == 0, done.stderr
+        profkit(tmp_path, "capture", "-o", f"{size}.prof", "--", *command, **variables)
     baseline, candidate = (one_side(load_run(tmp_path / f"{size}.prof")) for size in ("1", "4"))
     found = diff(baseline, candidate)
     assert found.verdict.cause == "contention"

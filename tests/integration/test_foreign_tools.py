@@ -11,7 +11,7 @@ from profkit.formats import load_run
 from tests.integration.capturing import codes, names, script
 from tests.interpreters import interpreter, python_with
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import succeeded
 
 #: All but a part of its time is in `busy`.
 PROGRAM = """
@@ -45,8 +45,7 @@ profiler.export_chrome_trace(sys.argv[1])
 
 
 def run(*words: str) -> None:
-    done = finished(words, timeout=120)
-    assert done.returncode == 0, done.stderr
+    succeeded(words, timeout=120)
 
 
 def check_samples(path: Path) -> None:
@@ -75,7 +74,6 @@ def test_py_spy(tmp_path: Path, form: str) -> None:
     check_samples(output)
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("form", ["binary", "collapsed"])
 def test_tachyon(tmp_path: Path, form: str) -> None:
     program, output = script(tmp_path, PROGRAM), tmp_path / "out"
@@ -85,7 +83,6 @@ def test_tachyon(tmp_path: Path, form: str) -> None:
     check_samples(output)
 
 
-@pytest.mark.interpreters
 def test_lines_of_tachyon_s_pstats_are_folded(tmp_path: Path) -> None:
     program, output = script(tmp_path, PROGRAM), tmp_path / "out"
     run(interpreter("3.15"), "-m", "profiling.sampling", "run", "--pstats", "-o", str(output), program)

@@ -5,6 +5,7 @@ The tests start a Slurm of their own, of two nodes: daemons, ports, keys and sta
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -19,23 +20,26 @@ from pathlib import Path
 
 import pytest
 
+from profkit.api.many_runs import read_ranks
 from profkit.capture.cpu_limits import Limits
 from profkit.formats import load_run
-from profkit.model import Process
+from profkit.model import Process, Run
 from profkit.study.launch import fitting, lines
 from tests.integration.capturing import (
+    PROGRAMS,
     calls,
     captured,
     environment,
     in_process,
     profkit_command,
+    run_capture,
     script,
     started,
     wait_until,
 )
 from tests.interpreters import python_with
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import succeeded
 
 PROGRAM = """
 import sys, time
@@ -166,11 +170,6 @@ def behind_srun(where: Path, env: dict[str, str], program: str, *options: str) -
     subprocess.run(words, cwd=where, env=env, check=True, timeout=60)
 
 
-def test_capture_in_front_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    command = ["srun", "-n", "2", "--overcommit", sys.executable, script(tmp_path, PROGRAM)]
-    assert ranks(captured(tmp_path, *command, env=slurm).processes) == [0, 1]
-
-
 def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
     behind_srun(tmp_path, slurm, script(tmp_path, UNEVEN), "-N", "2", "-n", "4", "--ntasks-per-node", "2")
     files = [f"job-rank{rank}.prof" for rank in range(4)]
@@ -197,9 +196,12 @@ def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) ->
     assert "the others up" in verdict
 
 
-def test_srun_with_pmi2_says_where_ranks_run(tmp_path: Path, slurm: dict[str, str]) -> None:
+def test_capture_in_front_of_srun_with_pmi2_knows_where_ranks_run(
+    tmp_path: Path, slurm: dict[str, str]
+) -> None:
     command = ["srun", "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
-    captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
+    run = captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
+    assert ranks(run.processes) == [0, 1, 2, 3]
     assert places(tmp_path / "run.prof") == PLACES
 
 
@@ -207,7 +209,7 @@ def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, 
     words = ("capture", "-q", "-o", "job.prof", "--", sys.executable, script(tmp_path, PROGRAM), "wait")
     job = started(tmp_path, *words, before=("srun", "-n", "1"), env=slurm)
     assert job.stdout.readline() == "waiting\n"
-    names = finished(["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm, check=True)
+    names = succeeded(["squeue", "-h", "-t", "running", "-o", "%A"], env=slurm)
     subprocess.run(["scancel", names.stdout.split()[-1]], env=slurm, check=True)
     job.communicate(timeout=60)
     wait_until((tmp_path / "job.prof").exists, seconds=30)
@@ -266,3 +268,128 @@ def test_workers_of_pytest_xdist(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, *words)
     steps = [count for process in run.processes if (count := calls(process).get("step"))]
     assert (len(steps), sum(steps)) == (2, 8)
+
+
+MPI_TRAIN = str(PROGRAMS / "mpi_train.py")
+
+
+def mpirun() -> list[str]:
+    """``mpirun`` for as many ranks as are asked for, on however few cores this machine has."""
+    require("mpi", shutil.which("mpirun") is not None, "mpirun is not installed")
+    require("mpi", importlib.util.find_spec("mpi4py") is not None, "mpi4py is not installed")
+    return ["mpirun", "--oversubscribe", "-n", "4"]
+
+
+def mpi_environment() -> dict[str, str]:
+    """Lets root start MPI jobs, as in containers, and keeps BLAS to one thread a rank."""
+    return environment(
+        OMPI_ALLOW_RUN_AS_ROOT="1",
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+        OMP_NUM_THREADS="1",
+        OPENBLAS_NUM_THREADS="1",
+    )
+
+
+def check_mpi(run: Run) -> None:
+    # Open MPI does not number the nodes.
+    assert [(p.local_rank, p.node) for p in run.processes if p.role == "rank"] == [
+        (i, None) for i in range(4)
+    ]
+    ranks = [p for p in run.processes if p.role == "rank"]
+    assert [p.rank for p in ranks] == [0, 1, 2, 3]
+    assert run.processes[0] is ranks[0]
+    for process in ranks:
+        assert process.exit == "exited"
+        assert calls(process)["all_reduce"] == 100
+        assert calls(process)["gradient"] == 100
+        assert process.environment["OMPI_COMM_WORLD_RANK"] == str(process.rank)
+    assert run.manifest.exit_status == 0
+
+
+def test_capture_of_mpirun(tmp_path: Path) -> None:
+    done = run_capture(tmp_path, *mpirun(), sys.executable, MPI_TRAIN, env=mpi_environment())
+    assert done.stdout.startswith("4 ranks, error 0.0")
+    check_mpi(done.run)
+    assert not done.run.warnings
+
+
+def test_capture_inside_mpirun_and_merge(tmp_path: Path) -> None:
+    inside = profkit_command("capture", "--exact", "-o", "run.prof", "--", sys.executable, MPI_TRAIN)
+    succeeded([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=120)
+    files = sorted(p.name for p in tmp_path.glob("*.prof"))
+    assert files == [f"run-rank{r}.prof" for r in range(4)]
+    in_process(tmp_path, "merge", *files, "-o", "job.prof")
+    check_mpi(load_run(tmp_path / "job.prof"))
+
+
+def test_a_rank_that_is_killed_takes_the_others_with_it(tmp_path: Path) -> None:
+    """Only mpirun gets the statuses of its ranks: that they are gone is known here, and not how they ended."""
+    code = (
+        "import os, time\n"
+        "begin = time.perf_counter()\n"
+        "while time.perf_counter() < begin + 0.3: sum(range(1000))\n"
+        "if os.environ['OMPI_COMM_WORLD_RANK'] == '1': os.kill(os.getpid(), 9)\n"
+        "time.sleep(60)\n"
+    )
+    done = run_capture(tmp_path, *mpirun(), sys.executable, "-c", code, env=mpi_environment(), status=None)
+    assert done.returncode != 0
+    assert [p.exit for p in done.run.processes if p.role == "rank"] == ["ended"] * 4
+    (notice,) = (notice for notice in done.run.warnings if notice.code == "ended-unrecorded")
+    assert len(notice.numbers["pids"]) == 4
+    assert "killed" not in done.stderr.partition("profkit: wrote")[2]
+
+
+#: A job in which one rank may do more.
+MPI_RANKS = str(PROGRAMS / "mpi_ranks.py")
+
+
+@pytest.mark.alone
+def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
+    command = [*mpirun(), sys.executable, MPI_RANKS, "150"]
+    captured(tmp_path, *command, env=mpi_environment(), timeout=300)
+    found = read_ranks([tmp_path / "run.prof"])
+    # Four ranks on two CPUs: that one of them lacks CPUs more than others may be true.
+    assert [s.kind for s in found.study.stragglers if s.kind != "queue"] == [], found.report()
+    assert found.study.waiting_seen
+    assert found.study.measured
+
+
+@pytest.mark.alone
+def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
+    target = (sys.executable, MPI_RANKS, "100", "3", "0.5")
+    inside = profkit_command("capture", "--exact", "-o", "run.prof", "--", *target)
+    succeeded([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=300)
+    found = read_ranks([tmp_path])
+    assert [m.label for m in found.study.members] == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    slow = [found.study.members[s.member].label for s in found.study.stragglers]
+    assert slow == ["rank 3"], found.report()
+
+
+#: A wrapper around a call of mpi4py, which is a function of Cython's: no tracer sees it.
+WRAPPED = """
+import sys
+import numpy as np
+from mpi4py import MPI
+rank = MPI.COMM_WORLD.Get_rank()
+gradients = np.ones(1000)
+def reduce_grads(values):
+    whole = np.empty_like(values)
+    MPI.COMM_WORLD.Allreduce(values, whole)
+    return whole
+def forward(n):
+    return sum(i * i for i in range(n))
+for step in range(30):
+    forward(300_000 if rank == 1 else 100_000)
+    reduce_grads(gradients)
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("option", ["--exact", "--sampled"])
+def test_calls_that_no_tracer_sees_are_known_by_their_line(tmp_path: Path, option: str) -> None:
+    command = [*mpirun()[:-1], "2", sys.executable, script(tmp_path, WRAPPED)]
+    captured(tmp_path, *command, env=mpi_environment(), options=(option,), timeout=300)
+    found = read_ranks([tmp_path / "run.prof"])
+    assert found.study.waiting_seen
+    first, second = (member.waits_s for member in found.study.members)
+    assert first > 2 * second, found.report()

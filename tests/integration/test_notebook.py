@@ -9,7 +9,7 @@ from typing import Any
 
 import profkit
 from tests.integration.capturing import ROOT, environment
-from tests.shared import finished
+from tests.shared import succeeded
 
 #: Runs cells, given as JSON, and prints what a front end would get: text on the streams, and rich outputs.
 SHELL = """
@@ -31,8 +31,7 @@ for cell in json.loads(sys.argv[1]):
 def run_cells(directory: Path, *cells: str) -> list[dict[str, Any]]:
     variables = {"IPYTHONDIR": str(directory / "ipython"), "COLUMNS": "80", "NO_COLOR": "1"}
     env = environment(PYTHONPATH=str(ROOT), **variables)
-    done = finished([sys.executable, "-c", SHELL, json.dumps(cells)], directory, env=env, timeout=120)
-    assert done.returncode == 0, done.stderr
+    done = succeeded([sys.executable, "-c", SHELL, json.dumps(cells)], directory, env=env, timeout=120)
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"ok"')]
 
 

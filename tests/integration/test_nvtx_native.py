@@ -18,10 +18,10 @@ import pytest
 
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
-from tests.integration.capturing import works
+from tests.integration.capturing import on_a_small_disk
 from tests.integration.tracing import SANITIZED, compiler, sanitizer
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "profkit" / "capture" / "native" / "nvtx").glob("*.c"))
@@ -40,8 +40,7 @@ class Built:
 
     @staticmethod
     def _compile(*words: str) -> None:
-        done = finished([compiler(), *words])
-        assert done.returncode == 0, done.stderr
+        succeeded([compiler(), *words])
 
     def run(
         self,
@@ -55,8 +54,9 @@ class Built:
         spool.mkdir(exist_ok=True)
         own = {"PROFKIT_SPOOL": str(spool), "NVTX_INJECTION64_PATH": str(self.library)}
         environment = os.environ | own | variables
-        done = finished([*under, str(self.client), *words], env=environment, timeout=120, preexec_fn=before)
-        assert done.returncode == code, done.stderr
+        done = finished(
+            [*under, str(self.client), *words], env=environment, timeout=120, preexec_fn=before, status=code
+        )
         return done.stdout
 
 
@@ -186,17 +186,11 @@ def test_a_limit_on_file_sizes_is_no_death_sentence(plain: Built, tmp_path: Path
 
 
 def test_a_full_disk(plain: Built, tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = f"mount -t tmpfs -o size=300k none {disk}"
-    private = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
-    require("mount", works(*private, mount), "this machine lets nobody mount a small disk")
+    disk, mounted = on_a_small_disk(tmp_path, "300k")
     # Copied by the shell, since the disk is gone with its mount namespace.
-    script = f'{mount}; "$@"; cp {disk}/* {tmp_path}'
-    words = [*private, script, "sh", str(plain.client), "ranges", "20000"]
+    words = [*mounted, f"{plain.client} ranges 20000; cp {disk}/* {tmp_path}"]
     environment = {**os.environ, "PROFKIT_SPOOL": str(disk), "NVTX_INJECTION64_PATH": str(plain.library)}
-    done = finished(words, env=environment)
-    assert done.returncode == 0, done.stderr
+    succeeded(words, env=environment)
     log = only(tmp_path)
     assert len(log.ranges) > 100
     assert log.ranges.lost == 40000 - 2 * len(log.ranges) + int((~log.ranges.ended).sum())

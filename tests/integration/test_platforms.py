@@ -38,7 +38,7 @@ def target_of(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 
 def profkit_on(
-    platform: str, directory: Path, *words: str, **variables: str
+    platform: str, directory: Path, *words: str, status: int | None = 0, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     code = (
         "import numpy, rich.console, click, sys; "  # they choose by `sys.platform`
@@ -46,10 +46,9 @@ def profkit_on(
         "from profkit.cli import main; main()"
     )
     env = environment(PROFKIT_TEST_PLATFORM=platform, **variables)
-    return finished([sys.executable, "-c", code, *words], directory, env=env, timeout=60)
+    return finished([sys.executable, "-c", code, *words], directory, status, env=env, timeout=60)
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("version", ["3.8", "3.15"])
 def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: object) -> None:
@@ -61,8 +60,8 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
     )
     subprocess.run([python, "-c", lacks], check=True, env=environment(PROFKIT_TEST_PLATFORM=platform))
     words = ("capture", "-o", "run.prof", "--", python, str(PROGRAMS / "portable.py"))
-    done = profkit_on(platform, tmp_path, *words, PROFKIT_NO_NATIVE="1")
-    assert (done.returncode, "Traceback" in done.stderr) == (7, False), done.stderr
+    done = profkit_on(platform, tmp_path, *words, status=7, PROFKIT_NO_NATIVE="1")
+    assert "Traceback" not in done.stderr
     run = load_run(tmp_path / "run.prof")
     main, child = run.processes
     assert (main.role, main.exit, child.exit) == ("main", "exited", "exited")
@@ -73,14 +72,13 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
     assert main.run_queue_wait_s is None
     # What was not measured is not shown as nothing.
     shown = profkit_on(platform, tmp_path, "show", "--limit", "0", "run.prof")
-    assert shown.returncode == 0, shown.stderr
     assert "no compiled tracer" in shown.stdout.replace("\n", " ")
     assert "CPU queue" not in shown.stdout
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_command_that_is_not_there(platform: str, tmp_path: Path) -> None:
-    done = profkit_on(platform, tmp_path, "capture", "--", "no-such-command")
+    done = profkit_on(platform, tmp_path, "capture", "--", "no-such-command", status=None)
     assert done.returncode in (2, 127)
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -122,7 +122,6 @@ def test_a_library_that_is_only_there_is_not_started(tmp_path: Path) -> None:
     assert "numba" not in pools(captured(tmp_path, python, name).processes[0])
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["3.8", "3.12"])
 def test_other_pythons(tmp_path: Path, version: str) -> None:
     """The agent of the oldest Python and of a newer one, with a NumPy of their time."""

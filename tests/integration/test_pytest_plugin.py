@@ -11,7 +11,7 @@ import pytest
 
 import profkit
 from tests.integration.capturing import environment
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 #: A calculation of some tens of milliseconds.
 SOURCE = """
@@ -59,29 +59,31 @@ def write(project: Path, source: str | None = None, test: str | None = None) -> 
             (project / name).write_text(text)
 
 
-def run_tests(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_tests(project: Path, *words: str, status: int = 0) -> str:
+    """Run the project's tests, which must end so; return what is printed, in one line."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
-    return finished(command, project, env=environment(COLUMNS="100"), timeout=500)
+    done = finished(command, project, env=environment(COLUMNS="100"), timeout=500)
+    assert done.returncode == status, done.stdout
+    return " ".join((done.stdout + done.stderr).split())
 
 
 def test_that_nothing_is_marked_is_said(project: Path) -> None:
     write(project, test=TEST.replace("@pytest.mark.profkit({mark})", ""))
-    done = run_tests(project, "--profkit")
-    assert done.returncode == 0, done.stdout
-    assert "none of these tests is marked with @pytest.mark.profkit: none was compared" in done.stdout
+    said = run_tests(project, "--profkit")
+    assert "none of these tests is marked with @pytest.mark.profkit: none was compared" in said
 
 
 def test_without_the_option_a_marked_test_is_a_test(project: Path) -> None:
     write(project, SLOWER)
-    done = run_tests(project, "--strict-markers")
-    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout
-    assert "= profkit =" not in done.stdout
+    said = run_tests(project, "--strict-markers")
+    assert "2 passed" in said
+    assert "= profkit =" not in said
 
 
 def test_the_plugin_imports_nothing_until_it_is_asked_for(project: Path) -> None:
     code = "import sys, pytest; pytest.main(['-q']); "
     code += "print(*sorted(n for n in sys.modules if n.startswith(('profkit', 'pytest_profkit', 'numpy'))))"
-    done = finished([sys.executable, "-c", code], project, env=environment(), check=True)
+    done = succeeded([sys.executable, "-c", code], project, env=environment())
     assert done.stdout.splitlines()[-1].split() == ["pytest_profkit", "pytest_profkit.plugin"]
 
 
@@ -93,38 +95,32 @@ def test_the_plugin_is_for_the_version_of_profkit_whose_internals_it_uses() -> N
 @pytest.mark.alone
 def test_a_slower_function_fails_and_is_named(project: Path) -> None:
     write(project, SLOWER, TEST.format(mark="fail_on='code-change'"))
-    done = run_tests(project, "--profkit")
-    assert done.returncode == 1, done.stdout
-    assert "1 failed, 1 passed" in done.stdout
-    said = " ".join(done.stdout.split())
+    said = run_tests(project, "--profkit", status=1)
+    assert "1 failed, 1 passed" in said
     assert "times the time at HEAD" in said
     assert "code-change" in said
     assert "The source of parse (parse.py:2) changed" in said
-    listed = finished(["git", "worktree", "list"], project, check=True)
+    listed = succeeded(["git", "worktree", "list"], project)
     assert len(listed.stdout.splitlines()) == 1
 
 
 def test_what_is_not_slower_passes(project: Path) -> None:
-    done = run_tests(project, "--profkit", "--profkit-baseline", "HEAD")
-    assert done.returncode == 0, done.stdout
-    assert "no slower" in done.stdout or "not shown to be slower" in done.stdout
+    said = run_tests(project, "--profkit", "--profkit-baseline", "HEAD")
+    assert "no slower" in said or "not shown to be slower" in said
 
 
 @pytest.mark.alone
 def test_what_is_slower_for_another_reason_passes(project: Path) -> None:
     write(project, SLOWER, TEST.format(mark="fail_on=['blocked', 'data-starvation']"))
-    done = run_tests(project, "--profkit")
-    assert done.returncode == 0, done.stdout
-    assert "slower, and not for blocked or data-starvation" in done.stdout
+    assert "slower, and not for blocked or data-starvation" in run_tests(project, "--profkit")
 
 
 def test_what_the_baseline_does_not_have_is_not_compared(project: Path) -> None:
     """A test of new code passes in the present tree alone: there is nothing to be slower than."""
     test = "import pytest\n@pytest.mark.profkit\ndef test_new():\n    from parse import new\n    assert new() == 1\n"
     write(project, SOURCE + "\ndef new(): return 1\n", test)
-    done = run_tests(project, "--profkit")
-    assert done.returncode == 0, done.stdout
-    assert "not compared: at the baseline HEAD: the test does not pass" in " ".join(done.stdout.split())
+    said = run_tests(project, "--profkit")
+    assert "not compared: at the baseline HEAD: the test does not pass" in said
 
 
 def test_a_baseline_that_imports_the_present_tree_is_not_compared(project: Path) -> None:
@@ -135,17 +131,15 @@ def test_a_baseline_that_imports_the_present_tree_is_not_compared(project: Path)
         f"sys.path.insert(0, {str(project / 'src')!r})\nsys.modules.pop('parse', None)\n"
         "from parse import parse\n\n@pytest.mark.profkit\ndef test_parse():\n    assert parse(1000)\n",
     )
-    done = run_tests(project, "--profkit")
-    assert done.returncode == 0, done.stdout
-    assert "parse is imported from the present tree" in " ".join(done.stdout.split())
+    assert "parse is imported from the present tree" in run_tests(project, "--profkit")
 
 
 def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(project), str(tmp_path / "other"))
     (tmp_path / "other" / "src" / "parse.py").write_text("raise RuntimeError('the other checkout')\n")
-    done = run_tests(project, "--profkit", f"--profkit-baseline={tmp_path / 'other'}")
-    assert "at the baseline" in done.stdout
-    assert "the other checkout" in " ".join(done.stdout.split()), done.stdout
+    said = run_tests(project, "--profkit", f"--profkit-baseline={tmp_path / 'other'}")
+    assert "at the baseline" in said
+    assert "the other checkout" in said
 
 
 @pytest.mark.parametrize(
@@ -160,20 +154,18 @@ def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> 
 )
 def test_a_wrong_marker_is_one_line_before_anything_runs(project: Path, mark: str, said: str) -> None:
     write(project, test=TEST.format(mark=mark))
-    done = run_tests(project, "--profkit")
-    assert done.returncode == 4, done.stdout
-    assert said in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
+    printed = run_tests(project, "--profkit", status=4)
+    assert said in printed
+    assert "Traceback" not in printed
 
 
 def test_a_test_that_takes_too_long_is_not_compared(project: Path) -> None:
     (project / "conftest.py").write_text("import pytest_profkit.baselines as gate\ngate.LONGEST_S = 0.01\n")
-    said = " ".join(run_tests(project, "--profkit").stdout.split())
+    said = run_tests(project, "--profkit")
     assert "test_parse: not compared: at the baseline HEAD: the test took longer than 0.01 s" in said
     assert "2 passed" in said
 
 
 def test_an_unknown_revision_fails_in_one_line(project: Path) -> None:
-    done = run_tests(project, "--profkit", "--profkit-baseline", "nothing")
-    assert done.returncode == 1
-    assert "profkit: nothing: no such revision" in " ".join(done.stdout.split())
+    said = run_tests(project, "--profkit", "--profkit-baseline", "nothing", status=1)
+    assert "profkit: nothing: no such revision" in said

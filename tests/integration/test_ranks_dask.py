@@ -22,7 +22,7 @@ from profkit.formats.runfile import write_run
 from tests.integration.capturing import ROOT, environment, in_process, profkit_command, wait_until
 from tests.rank_files import noisy_job, write_job
 from tests.requirements import imported
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def separate_processes(directory: Path) -> Iterator[str]:
             start("dask_worker", "--nthreads", "2", "--no-nanny", "--local-directory", str(directory))
         wait_until(address_file.exists, "the scheduler did not start", seconds=120)
         ready = [sys.executable, "-W", "ignore", "-c", READY, str(address_file)]
-        yield finished(ready, env=env, check=True).stdout.strip()
+        yield succeeded(ready, env=env).stdout.strip()
     finally:
         for process in reversed(begun):
             os.killpg(process.pid, signal.SIGKILL)  # they wait for each other before they end
@@ -99,8 +99,7 @@ def test_a_fleet_is_read_by_other_processes_and_a_killed_call_gone_on_with(tmp_p
                 time.sleep(0.001)
             adding.kill()
         ((known,),) = Fleet(store).query("SELECT count(*) FROM runs").study.rows
-        done = finished(words, tmp_path, env=environment())
-        assert done.returncode == 2, done.stderr
+        done = finished(words, tmp_path, env=environment(), status=2)
         assert "bad.prof: " in done.stderr.splitlines()[0]
         assert f"{40 - known} runs" in done.stderr.splitlines()[1]
         words[words.index("runs")] = f"file://{runs}"

@@ -1,7 +1,8 @@
-"""``profkit sweep`` and ``profkit tune`` on real programs."""
+"""``profkit sweep``, ``profkit tune`` and ``profkit verify`` on real programs."""
 
 from __future__ import annotations
 
+import cProfile
 import json
 import os
 import pty
@@ -10,14 +11,19 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from profkit import read
 from profkit.formats import load_run
+from profkit.formats.runfile import write_run
+from profkit.model import Notice
 from profkit.study.trials import Interrupted, run_once
-from tests.integration.capturing import profkit, started, wait_until
+from tests.integration.capturing import ended, in_process, profkit, started, state, wait_until
 from tests.requirements import imported
 from tests.shared import check_schema, screen, until_end, words_of
 
@@ -44,8 +50,8 @@ def target(*words: str) -> tuple[str, ...]:
     return ("--", sys.executable, "train.py", *words)
 
 
-def checked(path: Path) -> Any:
-    report = json.loads(path.read_text())
+def checked(text: str) -> Any:
+    report = json.loads(text)
     name = report["schema"].partition(".")[2].replace("/", "-")
     check_schema(report, f"{name}.json")
     return report
@@ -86,12 +92,12 @@ def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path) -> None:
 def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
     words = ("sweep", "-p", "w=3,1", "-e", "SLOW=no,yes", "--repeat", "2", "-o", "s.json")
     done = profkit(place, *words, *target("{w}"))
-    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stdout == ""
     order = settings_of(place, "sweep")
     assert len(order) == 8
     assert set(order[:4]) == set(order[4:])  # each round has every setting once …
     assert order[:4] != order[4:]  # … in an order of its own
-    report = checked(place / "s.json")
+    report = checked((place / "s.json").read_text())
     best = report["cells"][report["best"]]
     assert best["setting"] == {"w": "1", "SLOW": "no"}
     assert best["best"]
@@ -103,7 +109,6 @@ def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
     # The same command again runs nothing and says the same; so does the directory alone.
     before = (place / "sweep" / "journal.jsonl").read_bytes()
     again = profkit(place, *words[:-2], *target("{w}"))
-    assert again.returncode == 0
     assert "Best: w=1 SLOW=no" in again.stdout
     assert "run " not in again.stderr
     # Beside a line for each run that has ended, only a terminal shows something.
@@ -116,7 +121,6 @@ def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
 def test_failures_and_timeouts_are_marked_and_not_tried_again(place: Path) -> None:
     words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", "--timeout", "60", "--no-profile")
     done = profkit(place, *words, *target("{w}"), FAIL="1")
-    assert done.returncode == 0, done.stderr
     statuses = [json.loads(line) for line in (place / "sweep" / "journal.jsonl").read_text().splitlines()]
     failed = [trial for trial in statuses if trial["setting"]["w"] == "3"]
     assert [trial["status"] for trial in failed] == ["failed"]
@@ -126,7 +130,6 @@ def test_failures_and_timeouts_are_marked_and_not_tried_again(place: Path) -> No
         *(place, "sweep", "-p", "s=60,0", "--repeat", "1", "--timeout", "1", "--dir", "late"),
         *("--no-profile", "--", "sleep", "{s}"),
     )
-    assert late.returncode == 0
     assert "timeout" in late.stderr
     assert "Best: s=0" in late.stdout
 
@@ -145,8 +148,7 @@ def test_a_run_that_is_ended_leaves_no_process(place: Path) -> None:
         (home / "stubborn.py").write_text(stubborn)
         studies.append((home, started(home, *words, *option, "--", sys.executable, "stubborn.py")))
     for home, study in studies:
-        _, error = study.communicate(timeout=120)
-        assert study.returncode == 0, error
+        ended(study)
         pid = int((home / "pid").read_text())
         wait_until(lambda pid=pid: not alive(pid), seconds=10)
         assert [path.name for path in (home / "sweep" / "runs").iterdir() if path.name.startswith(".")] == []
@@ -172,10 +174,7 @@ def test_a_run_that_is_just_being_started_is_ended_too(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    return state(pid) not in ("", "Z")
 
 
 def begun(place: Path, runs: int, *words: str) -> subprocess.Popen[str]:
@@ -192,14 +191,12 @@ def test_a_study_that_was_ended_goes_on(number: int, options: tuple[str, ...], p
     with begun(place, 2, *words) as study:
         study.send_signal(number)
         if number == signal.SIGINT:
-            _, error = study.communicate(timeout=60)
-            assert study.returncode == 130
+            _, error = ended(study, 130)
             assert "run the same command again to continue" in error
             assert "Traceback" not in error
     assert 1 <= len(settings_of(place, "sweep")) < 6
     had = runs_of(place, "sweep", "done")
-    done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 0, done.stderr
+    profkit(place, *words, *target("{w}"))
     # Other runs than those that were disturbed are not repeated.
     now = runs_of(place, "sweep", "done")
     assert now[: len(had)] == had
@@ -211,9 +208,8 @@ def test_a_search_finds_the_best_and_confirms_it(place: Path) -> None:
     imported("optuna")
     words = ("tune", "-p", "w=1,3", "-e", "SLOW=no,yes", "--trials", "4", "--repeat", "3", "--seed", "1")
     words += ("--baseline", "w=3,SLOW=yes")
-    done = profkit(place, *words, "-o", "t.json", *target("{w}"))
-    assert done.returncode == 0, done.stderr
-    report = checked(place / "t.json")
+    profkit(place, *words, "-o", "t.json", *target("{w}"))
+    report = checked((place / "t.json").read_text())
     assert len(report["cells"]) == 4
     assert report["cells"][0]["setting"] == {"w": "3", "SLOW": "yes"}  # the default was tried first
     again = report["confirmed"]
@@ -226,8 +222,7 @@ def test_a_search_finds_the_best_and_confirms_it(place: Path) -> None:
         r"profkit diff 'tune/confirm/runs/\d+-\*.prof' 'tune/confirm/runs/1-\*.prof'", text.stdout
     )
     assert "run " not in text.stderr
-    other = profkit(place, "tune", "-p", "w=1..2", "--trials", "2", *target("{w}"))
-    assert other.returncode == 2
+    other = profkit(place, "tune", "-p", "w=1..2", "--trials", "2", *target("{w}"), status=2)
     assert "holds a study with another parameter" in other.stderr
 
 
@@ -235,15 +230,13 @@ def test_no_better_than_the_default_is_said(place: Path) -> None:
     imported("optuna")
     words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "3", "--baseline", "w=1", "--no-profile")
     done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 0, done.stderr
     assert "No setting is better than w=1 beyond the noise" in done.stdout
 
 
 def test_an_objective_that_matches_nothing_ends_the_search_after_one_run(place: Path) -> None:
     imported("optuna")
     words = ("tune", "-p", "w=1,2", "--objective", "output:([0-9.]+) images/s", "--maximise")
-    done = profkit(place, *words, *target("{w}"))
-    assert done.returncode == 2
+    done = profkit(place, *words, *target("{w}"), status=2)
     assert "nothing in its output matches" in done.stderr.splitlines()[-1]
     assert len(list((place / "tune" / "runs").glob("*.prof"))) == 1
 
@@ -256,8 +249,7 @@ def test_ranges_are_objectives(place: Path) -> None:
         "    with nvtx.annotate('step'):\n        time.sleep(0.02 * int(sys.argv[1]))\n"
     )
     words = tuple(words_of("tune -p w=1,4 --trials 2 --repeat 0 --objective range:step -o t.json"))
-    done = profkit(place, *words, "--", sys.executable, "steps.py", "{w}")
-    assert done.returncode == 0, done.stderr
+    profkit(place, *words, "--", sys.executable, "steps.py", "{w}")
     cells = {
         cell["setting"]["w"]: cell["median"] for cell in json.loads((place / "t.json").read_text())["cells"]
     }
@@ -273,8 +265,8 @@ def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
     for name in ("one", "two"):
         words = ("--storage", storage, "--dir", name, "-o", f"{name}.json", *target("{w}"))
         running.append(started(place, "tune", *common, *words))
-    ended = [process.communicate(timeout=240) for process in running]
-    assert [process.returncode for process in running] == [0, 0], ended
+    for process in running:
+        ended(process)
     ran = [len(list((place / name / "runs").glob("*.log"))) for name in ("one", "two")]
     assert min(ran) >= 1
     reports = [json.loads((place / f"{name}.json").read_text()) for name in ("one", "two")]
@@ -283,3 +275,162 @@ def test_two_processes_work_on_one_study(storage: str, place: Path) -> None:
     # SQLite gives one waiting trial to both now and then, and then it is run twice.
     assert 6 <= sum(len(cell["values"]) + cell["failed"] for cell in most["cells"]) <= sum(ran)
     assert most["cells"][most["best"]]["setting"] == {"w": "1", "SLOW": "no"}
+
+
+CPUS = len(os.sched_getaffinity(0))
+#: Workers that compete with each other on any machine.
+MANY = 4 * CPUS
+
+#: Every worker computes for a while when it begins: that more workers take longer does not depend on how busy the
+#: machine is.
+POOL = textwrap.dedent(
+    """
+    import multiprocessing, os, sys, time
+
+    def warm_up():
+        end = time.process_time() + 0.2
+        while time.process_time() < end:
+            sum(i * i for i in range(1000))
+
+    def work(workers):
+        with multiprocessing.get_context("fork").Pool(workers, warm_up) as pool:
+            pool.map(abs, range(1000))
+            pool.close()
+            pool.join()
+
+    def main():
+        print("threads:", os.environ.get("OMP_NUM_THREADS"), "in", os.getcwd())
+        work(SIZE)
+
+    if __name__ == "__main__":
+        main()
+    """
+)
+BY_ARGUMENT = POOL.replace("SIZE", 'int(sys.argv[sys.argv.index("--workers") + 1])')
+IN_CODE = POOL.replace(".Pool(workers", f".Pool({MANY}").replace("SIZE", str(MANY))
+
+
+def captured(place: Path, program: str, *words: str, **variables: str) -> Path:
+    home = place / "home"
+    home.mkdir()
+    (home / "train.py").write_text(program)
+    capture = ("capture", "-q", "-o", "../slow.prof", "--", sys.executable, "train.py", *words)
+    profkit(home, *capture, **variables)
+    return place / "slow.prof"
+
+
+def test_an_argument_is_edited_and_tried_where_the_run_was(tmp_path: Path) -> None:
+    run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--note", "a b", OMP_NUM_THREADS="3")
+    verdict = read(run).verdict
+    assert (verdict.cause, verdict.kind) == ("contention", "self-oversubscription")
+    first = verdict.advice[0]
+    assert first.kind == "limit-threads"
+    assert first.argv == (sys.executable, "train.py", "--workers", str(CPUS), "--note", "a b")
+    assert 0 < first.predicted_gain_s < read(run).wall_s
+    words = ("verify", run.name, "--format", "json", "--full-paths", "--dir", "kept")
+    done = profkit(tmp_path, *words, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="5")
+    report = checked(done.stdout)
+    assert report["outcome"] == "helps"
+    assert (report["advice"]["number"], report["argv"]) == (1, list(first.argv))
+    assert report["predicted_gain_s"] == pytest.approx(first.predicted_gain_s)
+    assert report["gain_s"] == pytest.approx(report["before_s"] - report["after_s"])
+    assert report["speedup_low"] <= report["speedup"] <= report["speedup_high"]
+    assert len(report["before_runs_s"]) == len(report["after_runs_s"]) >= 3
+    # Each run had the directory and the variables of the one that was captured.
+    logs = sorted((tmp_path / "kept" / "runs").glob("*.log"))
+    assert {log.read_text() for log in logs} == {f"threads: 3 in {tmp_path / 'home'}\n"}
+    commands = [load_run(path).manifest for path in (tmp_path / "kept" / "runs").glob("*.prof")]
+    sizes = [manifest.command[3] for manifest in commands if manifest is not None]
+    assert sorted(set(sizes)) == sorted({str(MANY), str(CPUS)})
+    # The runs stand: the same command makes none, and says the same.
+    again = profkit(tmp_path, *words, OMP_NUM_THREADS="1")
+    assert (json.loads(again.stdout), again.stderr) == (report, "")
+
+
+def test_a_number_in_the_program_is_edited_where_it_is_compiled(tmp_path: Path) -> None:
+    run = captured(tmp_path, IN_CODE)
+    source = tmp_path / "home" / "train.py"
+    line = next(i for i, text in enumerate(source.read_text().splitlines(), 1) if ".Pool(" in text)
+    shown = profkit(tmp_path, "show", run.name)
+    assert f"Pool({CPUS}), in work, train.py:{line - 1}" in shown.stdout
+    before = source.read_bytes()
+    done = profkit(tmp_path, "verify", run.name, "--no-profile")
+    assert done.stdout.startswith("✓ The advice helps: ")
+    assert f"train.py:{line}: Pool({CPUS})" in done.stdout
+    assert "redicted" in done.stdout
+    assert source.read_bytes() == before
+    assert sorted(path.name for path in source.parent.iterdir()) == ["train.py"]
+
+
+def test_an_advice_that_the_program_does_not_take_fails(tmp_path: Path) -> None:
+    program = BY_ARGUMENT.replace(
+        "work(int", "int(sys.argv[2]) > 2 * CPUS or sys.exit('too few')\n    work(int"
+    )
+    run = captured(tmp_path, program.replace("CPUS", str(CPUS)), "--workers", str(MANY))
+    done = profkit(tmp_path, "verify", run.name, "--format", "json", "--no-profile")
+    report = checked(done.stdout)
+    assert report["outcome"] == "fails"
+    assert "too few" in report["problem"]
+    assert (report["after_s"], report["gain_s"]) == (None, None)
+
+
+def test_what_is_known_is_printed_when_it_is_stopped(tmp_path: Path) -> None:
+    """The third run waits for a file that does not come: by then both have run once."""
+    waits = """
+        import glob, time
+        began = len(glob.glob("../began-*"))
+        open(f"../began-{began}", "x").close()
+        while began == 3:  # the first one was captured
+            time.sleep(0.01)
+    """
+    program = BY_ARGUMENT.replace("    work(", textwrap.indent(textwrap.dedent(waits), "    ") + "    work(")
+    run = captured(tmp_path, program, "--workers", str(MANY))
+    words = ("verify", run.name, "--no-profile", "--format", "json")
+    verify = started(tmp_path, *words)
+    wait_until(lambda: (tmp_path / "began-3").exists() or verify.poll() is not None)
+    verify.send_signal(signal.SIGINT)
+    printed, said = ended(verify, 130)
+    report = checked(printed)
+    assert (report["stopped"], report["outcome"]) == (True, "undecided")
+    assert len(report["before_runs_s"]) == len(report["after_runs_s"]) == 1
+    plan, known = said.splitlines()
+    assert plan.startswith("profkit: as it was and with the advice, in turn: 6 to 24 runs, ")
+    assert known.startswith("profkit: after 1 round: ")
+
+
+REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
+    (("slow.prof", "9"), "there is no advice 9: the report lists"),
+    (("masked.prof",), "masked.prof: its command is masked"),
+    (("plain.prof",), "plain.prof: holds no command"),
+    (("elsewhere.prof",), "elsewhere.prof: was captured on another machine (elsewhere)"),
+    (("rank.prof",), "rank.prof: is of a job that other commands started too"),
+    (("attached.prof",), "attached.prof: was taken of a program that ran already"),
+    (("slow.prof", "slow.prof", "slow.prof"), "give a run, or a baseline and a run"),
+    (("slow.prof", "slow.prof"), "there is no advice"),
+)
+
+
+def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
+    run = captured(tmp_path, BY_ARGUMENT, "--workers", str(MANY), "--token", "hunter2secret")
+    masked = next(iter(read(run).runs(False).values()))
+    write_run(tmp_path / "masked.prof", masked)
+    whole = load_run(run)
+    host = replace(whole.manifest.host, name="elsewhere")
+    job = {"id": "7", "rank": 1, "world_size": 4}
+    attached = (*whole.warnings, Notice("attached", "", {"seconds": 2.0}))
+    write_run(tmp_path / "elsewhere.prof", replace(whole, manifest=replace(whole.manifest, host=host)))
+    write_run(tmp_path / "rank.prof", replace(whole, manifest=replace(whole.manifest, job=job)))
+    write_run(tmp_path / "attached.prof", replace(whole, warnings=attached))
+    cProfile.run("sum(range(10))", str(tmp_path / "plain.prof"))
+    for words, said in REFUSED:
+        done = in_process(tmp_path, "verify", *words, status=2)
+        assert done.stdout == ""
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+    (tmp_path / "home" / "train.py").rename(tmp_path / "home" / "other.py")
+    assert (
+        "its command needs train.py, which is not here"
+        in profkit(tmp_path, "verify", run.name, status=2).stderr
+    )
+    (tmp_path / "home").rename(tmp_path / "away")
+    assert "its working directory is not here" in profkit(tmp_path, "verify", run.name, status=2).stderr

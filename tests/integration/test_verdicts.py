@@ -15,9 +15,9 @@ import profkit
 from profkit.formats.load import load_side
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff
-from tests.integration.capturing import environment, in_process, run_capture, script, started
+from tests.integration.capturing import ended, environment, in_process, run_capture, script, started
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import succeeded
 
 #: A loop of images: a step loads one, blurs it by sharpening it a few times, and measures it.
 IMAGES = """
@@ -52,7 +52,7 @@ def capture(
     """Capture a program of this source, in a directory of its own as another checkout would be."""
     directory.mkdir()
     (directory / "program.py").write_text(source)
-    done = run_capture(directory, *before, sys.executable, "program.py", *words, options=options)
+    done = run_capture(directory, *before, sys.executable, "program.py", *words, options=options, status=None)
     # What a signal ended ends the command by the same signal.
     assert done.returncode in (status, 128 - status), done.stderr
     return directory / "run.prof"
@@ -190,7 +190,7 @@ def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: 
     (tmp_path / "pool.py").write_text(POLLING)
     for name, seconds in (("quick", "0.005"), ("slow", "0.12")):
         words = [sys.executable, "-m", "cProfile", "-o", f"{name}.prof", "pool.py", how, seconds]
-        finished(words, tmp_path, env=environment(), check=True, timeout=60)
+        succeeded(words, tmp_path, env=environment(), timeout=60)
     found = compared(tmp_path / "quick.prof", tmp_path / "slow.prof")
     calls = {
         name: (found.table.baseline.ncalls[row], found.table.candidate.ncalls[row])
@@ -247,8 +247,7 @@ def test_merged_files_that_were_bound_may_use_all_their_cpus(ranked: bool, tmp_p
         before = ("taskset", "-c", str(cpu))
         captured.append(started(tmp_path, *words, before=before, env=environment(**job)))
     for process in captured:
-        process.communicate(timeout=120)
-        assert process.returncode == 0
+        ended(process)
     in_process(tmp_path, "merge", *(file.name for file in tmp_path.glob("*.prof")), "-o", "job.prof")
     found = profkit.read(tmp_path / "job.prof")
     assert found.whole.manifest.host.affinity_cpus == tuple(cpus)

@@ -1,4 +1,4 @@
-"""With the compiled tracer nothing of what was called is lost, whenever and however a process ends."""
+"""Nothing of what was called is lost: however a process ends, whoever starts its threads, however short it lives."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
-from tests.interpreters import BOTH_WAYS, interpreter
+from tests.integration.tracing import compiler
+from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
+from tests.shared import succeeded
 
 COUNTS = str(PROGRAMS / "counts_itself.py")
 SLOTS = 64
@@ -40,9 +43,9 @@ def slots(path: Path) -> list[int]:
     return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
 
 
-def counted(process: Process) -> list[int]:
-    """Calls of `counted` in each thread of a process that has made any."""
-    found = [calls(process, index).get("counted", 0) for index in range(len(process.threads))]
+def counts_by_thread(process: Process, name: str) -> list[int]:
+    """Calls of a function in each thread of a process that has made any."""
+    found = [calls(process, index).get(name, 0) for index in range(len(process.threads))]
     return [count for count in found if count]
 
 
@@ -66,7 +69,7 @@ def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, v
         run, there = killed_at(tmp_path, python, moments.uniform(0.0, 0.4))
         (process,) = run.processes
         assert process.exit == "killed"
-        ours = counted(process)
+        ours = counts_by_thread(process, "counted")
         # The last call of each thread may have counted, and not returned or not been made.
         assert len(ours) == len(there)
         for mine, theirs in zip(sorted(ours), sorted(there), strict=True):
@@ -102,7 +105,7 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     workers = [process for process in run.processes if process.role == "worker"]
     assert workers
     assert sum(calls(process).get("augment", 0) for process in workers) == 6
-    assert sum(sum(counted(process)) for process in workers) == sum(slots(path))
+    assert sum(sum(counts_by_thread(process, "counted")) for process in workers) == sum(slots(path))
     # The process that follows resources may outlive the main one, which is said.
     pids = {process.pid for process in workers}
     assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]
@@ -273,3 +276,206 @@ def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, ve
     assert threads == "3"
     assert same == "True"
     assert "ProgrammingError" not in done.stderr
+
+
+CALLS_BACK = """
+#include <pthread.h>
+typedef int (*callback)(int);
+struct job { callback call; int n; };
+static void *run(void *given) {
+    struct job *job = given;
+    for (int i = 0; i < job->n; i++)
+        job->call(i);
+    return 0;
+}
+void call_from_thread(callback call, int n) {
+    struct job job = {call, n};
+    pthread_t thread;
+    pthread_create(&thread, 0, run, &job);
+    pthread_join(thread, 0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A library that calls back from a thread of its own."""
+    directory = tmp_path_factory.mktemp("library")
+    (directory / "calls.c").write_text(CALLS_BACK)
+    words = [compiler(), "-shared", "-fPIC", "calls.c", "-o", "calls.so", "-pthread"]
+    subprocess.run(words, cwd=directory, check=True)
+    return str(directory / "calls.so")
+
+
+@pytest.mark.parametrize("version", EACH_WAY[1:])
+def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version: str, library: str) -> None:
+    program = str(PROGRAMS / "other_threads.py")
+    plain = succeeded([interpreter(version), program, library]).stdout
+    done = run_capture(tmp_path, interpreter(version), program, library)
+    assert done.stdout == plain, done.stderr
+    main = done.run.processes[0]
+    # A thread of C code may have a state of its own for each call.
+    assert counts_by_thread(main, "called") == counts_by_thread(main, "inner") == [3000, 2000]
+    assert counts_by_thread(main, "by_hand") == [400, 400]
+    # Those that `threading` starts have one table each, and nothing that never ended.
+    assert counts_by_thread(main, "by_thread") == [100, 100, 100]
+    assert counts_by_thread(main, "deep") == [20_001]
+    assert all(not thread.open_calls for thread in main.threads)
+    assert done.run.warnings == ()
+
+
+AUDITED = """
+import _thread, sys
+asked = []
+def objects(event, arguments):
+    if event == "sys.setprofile":
+        asked.append(_thread.get_ident())
+        raise RuntimeError("no")
+def hears(event, arguments):
+    if event == "mine": print(*arguments)
+def leaf(): pass
+def alone():
+    for _ in range(400): leaf()
+    sys.audit("mine", "heard")
+    print(asked.count(_thread.get_ident()) <= 1)
+    done.release()
+sys.addaudithook(globals()[sys.argv[1]])
+done = _thread.allocate_lock()
+done.acquire()
+_thread.start_new_thread(alone, ())
+done.acquire()
+"""
+
+
+@pytest.mark.parametrize("version", BOTH_WAYS)
+def test_an_audit_hook_in_python_sees_threads_of_other_origin(tmp_path: Path, version: str) -> None:
+    """Putting a profile function in asks the hook, which is itself called in that thread."""
+    command = (interpreter(version), script(tmp_path, AUDITED), "hears")
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "heard\nTrue\n", "")
+    assert calls(done.run.processes[0])["leaf"] == 400
+
+
+@pytest.mark.parametrize("version", BOTH_WAYS)
+def test_an_audit_hook_that_objects_is_asked_once_a_thread(tmp_path: Path, version: str) -> None:
+    command = (interpreter(version), script(tmp_path, AUDITED), "objects")
+    done = run_capture(tmp_path, *command, options=("--quiet",))
+    assert done.stdout == "True\n", done.stderr
+
+
+# Processes that live for milliseconds: nothing is loaded either that they do not use.
+
+#: What the agent has at hand without importing it.
+MODULES = ("__future__", "functools", "gc", "threading", "types")
+
+THREADS = """
+import sys
+{before}
+import threading, time
+def leaf(i):
+    return i
+def work():
+    return sum([leaf(i) for i in range(10)])
+{meanwhile}
+for name in ("one", "two"):
+    thread = threading.Thread(target=work, name=name)
+    thread.start()
+    thread.join()
+print(threading.main_thread().name, type(threading.__spec__.loader).__name__, len(sys.meta_path))
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, version: str) -> None:
+    code = f"import sys; print([m for m in {MODULES} if m in sys.modules])"
+    # An environment without packages, whose .pth files may import anything.
+    subprocess.run([interpreter(version), "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    command = [str(tmp_path / "env" / "bin" / "python"), "-c", code]
+    plain = succeeded(command).stdout
+    assert "threading" not in plain  # else this would not show that it is left to the program
+    assert run_capture(tmp_path, *command).stdout == plain
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, version: str) -> None:
+    command = [interpreter(version), script(tmp_path, THREADS.format(before="", meanwhile=""))]
+    plain = succeeded(command).stdout
+    done = run_capture(tmp_path, *command)
+    assert done.stdout == plain, done.stderr
+    (process,) = done.run.processes
+    assert calls(process)["leaf"] == 20
+
+
+def test_threads_are_traced_where_nothing_saw_the_import(tmp_path: Path) -> None:
+    """The program has cleared `sys.meta_path`; the tracer looks at the process now and then."""
+    before = "sys.meta_path[:] = [finder for finder in sys.meta_path if isinstance(finder, type)]"
+    meanwhile = "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: len(str())"
+    program = script(tmp_path, THREADS.format(before=before, meanwhile=meanwhile))
+    (process,) = captured(tmp_path, sys.executable, program, options=("--exact",)).processes
+    assert calls(process)["leaf"] == 20
+
+
+COSTS = """
+import glob, os, subprocess, sys
+(path,) = glob.glob(os.path.join(os.environ["PROFKIT_SPOOL"], "*.costs"))
+before = os.stat(path)
+child = [sys.executable, "-c", "def leaf(): pass\\nleaf()"]
+subprocess.run(child, check=True)
+kept = os.stat(path).st_ino == before.st_ino
+found = []
+for text in {damaged!r}:
+    with open(path, "w") as file:
+        file.write(text)
+    subprocess.run(child, check=True)
+    found.append(len(open(path).read().split("\\n")))
+print(kept, found)
+"""
+
+
+@pytest.mark.parametrize("version", BOTH_WAYS)
+def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, version: str) -> None:
+    python = interpreter(version)
+    build = " ".join(succeeded([python, "-c", "import sys; print(sys.version)"]).stdout.split())
+    values = "\n".join(["1e-7"] * 5)
+    damaged = ["", "garbage", f"{build}\n1e-7", f"{build}\n{values}\n1e-7", f"another\n{values}"]
+    damaged += [f"{build}\n{values.replace('1e-7', wrong, 1)}" for wrong in ("nan", "inf", "-1", "60")]
+    done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
+    # Each of them was measured again, and written: a line that says of what, and five figures.
+    assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
+    main, *children = done.run.processes
+    assert [calls(child).get("leaf", 0) for child in children] == [1] * 10
+    assert {(child.role, child.parent) for child in children} == {("child", main.pid)}
+
+
+CODE = """
+import glob, marshal, os, subprocess, sys
+spool = os.environ["PROFKIT_SPOOL"]
+(path,) = glob.glob(os.path.join(spool, "*.code"))
+names = sorted(marshal.loads(open(path, "rb").read()))
+child = [sys.executable, "-c", "def leaf(): pass\\nleaf()"]
+mark = os.path.join(os.getcwd(), "mark")
+other = {"session": marshal.dumps(compile("open(%r, 'w').close()" % mark, "session", "exec"))}
+found = []
+for content, owner in ((b"", None), (b"garbage", None), (marshal.dumps(other), 12345), (marshal.dumps(other), None)):
+    with open(path, "wb") as file:
+        file.write(content)
+    if owner and os.geteuid() == 0:
+        os.chown(path, owner, -1)
+    elif owner:
+        os.unlink(path)
+    subprocess.run(child, check=True)
+    found.append(os.path.exists(mark))
+    if owner and os.path.exists(path):
+        os.unlink(path)
+print("session" in names, "thread_pools" in names, found)
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_processes_read_the_agent_s_code_from_one_file_of_their_own_user(
+    tmp_path: Path, version: str
+) -> None:
+    """A child that finds none, or a damaged one, reads the modules; what the file says is what is run."""
+    done = run_capture(tmp_path, interpreter(version), script(tmp_path, CODE))
+    assert done.stdout == "True True [False, False, False, True]\n", done.stderr
+    assert [calls(process).get("leaf", 0) for process in done.run.processes[1:4]] == [1] * 3

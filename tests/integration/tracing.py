@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from shutil import which
-from typing import Any
 
+from profkit.capture.agent import native
 from tests.interpreters import interpreter
 from tests.requirements import require
 from tests.shared import finished, made_once
@@ -77,6 +76,11 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Pat
     return made_once((*words, objects, instead), linked) / name
 
 
+def require_tracer() -> None:
+    """Skip the calling test where profkit has no tracer for this Python."""
+    require("native", native.load() is not None, "profkit is installed without its tracer for this Python")
+
+
 def binary_for(version: str) -> Path:
     """Return what was installed for an interpreter version such as ``3.12``."""
     name = "_tracer_abi3.abi3.so" if version in NEW else f"_tracer.cpython-{version.replace('.', '')}-*.so"
@@ -88,8 +92,8 @@ def binary_for(version: str) -> Path:
 
 def check(
     version: str, name: str, *arguments: str, python: str | None = None, packages: Path | None = None
-) -> Any:
-    """Run a check of tracer_target.py in an interpreter's development mode and return what it says.
+) -> None:
+    """Run a check of tracer_target.py in an interpreter's development mode.
 
     `python` stands in for the plain interpreter of that version; `packages` has libraries that the check imports.
     """
@@ -97,4 +101,3 @@ def check(
     env = {**os.environ, **READS, "PYTHONPATH": str(packages or "")}
     done = finished([*words, *arguments], env=env, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
-    return json.loads(done.stdout)

@@ -1,21 +1,25 @@
-"""Captures blocks of itself with ``profkit.capture``, and says how the process was and is; see test_block.py.
+"""Checks that capture blocks of their own process with ``profkit.capture``; see test_block.py.
 
-Arguments: a directory, and the names of checks, each of which writes to a directory of its name there; prints JSON.
+Arguments: a directory, and the names of checks, each of which writes to a directory of its name there. Prints, as
+JSON, the traceback of each check that failed, and nothing of the others.
 """
 
 from __future__ import annotations
 
 import contextlib
+import cProfile
 import json
 import os
+import pstats
 import sys
 import threading
 import time
+import traceback
 
 import numpy  # noqa: F401  (it starts threads, which are to be there before)
 
 import profkit
-from profkit.errors import ProfkitError
+from profkit.errors import CaptureError, ProfkitError
 
 MONITORING = getattr(sys, "monitoring", None)
 
@@ -27,6 +31,19 @@ def leaf(n):
 def work(calls):
     for _ in range(calls):
         leaf(200)
+
+
+def equal(found, expected):
+    assert found == expected, f"{found!r} is not {expected!r}"
+
+
+def refused(path, *said, kind=ProfkitError):
+    """Check that a block is not begun, and what is said of it."""
+    try:
+        with profkit.capture(path):
+            raise AssertionError("the block began")
+    except kind as error:
+        equal([text for text in said if text not in str(error)], [])
 
 
 def state():
@@ -51,6 +68,10 @@ def calls_of(path):
     return found
 
 
+def names_of(profile):
+    return [profile.strings[i] for i in profile.name.tolist()]
+
+
 def plain(directory):
     """One block, twice the same."""
     path = os.path.join(directory, "plain.prof")
@@ -59,26 +80,29 @@ def plain(directory):
     began = time.perf_counter()
     with profkit.capture(path) as block:
         work(1000)
-        total = 0
-        for i in range(400_000):  # of the block itself
-            total += i
     took = time.perf_counter() - began
     work(10)
-    after = state()
+    equal(state(), before)
+    equal(block.path, path)
     first = calls_of(path)
+    equal(
+        {name: first.get(name, 0) for name in ("work", "leaf", "plain", "state")},
+        {"work": 1, "leaf": 1000, "plain": 1, "state": 0},
+    )
+    equal([name for name in first if "__exit__" in name or "__enter__" in name], [])
     with profkit.capture(path):
         work(7)
-    run = profkit.read(path)
-    return {
-        "before": before,
-        "after": after,
-        "path": block.path == path,
-        "first": {name: first.get(name, 0) for name in ("work", "leaf", "plain", "state")},
-        "profkit": [name for name in first if "__exit__" in name or "__enter__" in name],
-        "second": calls_of(path)["leaf"],
-        "took": took,
-        "wall": run.wall_s,
-    }
+    equal(calls_of(path)["leaf"], 7)
+    equal(os.listdir(directory), ["plain.prof"])
+    # The file is as every run file.
+    run = profkit.read(path).whole
+    assert 0 < run.manifest.wall_s < took
+    assert len(run.manifest.yardsticks) > 1
+    assert all(one.before_s and one.after_s for one in run.manifest.yardsticks)
+    (process,) = run.processes
+    equal((process.pid, process.role, process.exit, process.profiled), (os.getpid(), "main", "exited", True))
+    equal(run.warnings, ())
+    assert pstats.Stats(path).total_calls > 0
 
 
 def own_time(directory):
@@ -95,23 +119,21 @@ def own_time(directory):
     around = time.perf_counter() - began
     run = profkit.read(path)
     rows = {row.name: row for row in run.functions()}
-    edges = run.whole.processes[0].threads[0].profile.edges
     profile = run.whole.processes[0].threads[0].profile
-    name = [profile.strings[i] for i in profile.name.tolist()]
-    pairs = sorted(
-        (name[a], name[b], int(n))
-        for a, b, n in zip(edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist(), strict=True)
+    edges, names = profile.edges, names_of(profile)
+    columns = (edges.caller.tolist(), edges.callee.tolist(), edges.ncalls.tolist())
+    pairs = sorted((names[a], names[b], n) for a, b, n in zip(*columns, strict=True))
+    equal(
+        [pair for pair in pairs if pair[1] in ("work", "leaf")],
+        [("own_time", "work", 1), ("work", "leaf", 100)],
     )
-    return {
-        "own": rows["own_time"].tottime,
-        "cumulative": rows["own_time"].cumtime,
-        "wall": run.wall_s,
-        "inside": inside,
-        "around": around,
-        "calls": rows["own_time"].ncalls,
-        "work": [row for row in pairs if row[1] in ("work", "leaf")],
-        "sum": sum(row.tottime for row in rows.values()),
-    }
+    own = rows["own_time"]
+    equal(own.ncalls, 1)
+    # Clocks are read around what they measure; what some hundred events cost is in no function.
+    assert inside - 1e-3 <= sum(row.tottime for row in rows.values()) <= own.cumtime + 1e-4
+    assert own.cumtime <= around
+    assert inside <= run.wall_s <= around
+    assert own.tottime > 0.3 * run.wall_s
 
 
 def threads(directory):
@@ -124,7 +146,7 @@ def threads(directory):
         go.set()
         while not stop.is_set():
             leaf(10)
-        said.append(repr(sys.getprofile()))
+        said.append(sys.getprofile())
 
     before = state()
     with profkit.capture(path):
@@ -136,19 +158,16 @@ def threads(directory):
         go.wait(20)
     stop.set()
     living.join()
-    later = threading.Thread(target=lambda: said.append(repr(sys.getprofile())))
+    later = threading.Thread(target=lambda: said.append(sys.getprofile()))
     later.start()
     later.join()
     end = time.monotonic() + 5  # the kernel takes a moment to forget a thread that was joined
     while state()["tasks"] != before["tasks"] and time.monotonic() < end:
         time.sleep(0.01)
-    return {
-        "before": before,
-        "after": state(),
-        "said": said,
-        "leaf": calls_of(path).get("leaf", 0),
-        "names": sorted(profkit.read(path).threads()["name"]),
-    }
+    equal(state(), before)
+    equal(said, [None, None])  # else a thread is still traced
+    assert calls_of(path).get("leaf", 0) >= 350
+    assert {"MainThread", "ends", "outlives"} <= set(profkit.read(path).threads()["name"])
 
 
 def contexts(directory):
@@ -158,24 +177,23 @@ def contexts(directory):
         stack.enter_context(profkit.capture(path))
         work(1000)
         leaf(1_000_000)
-    run = profkit.read(path)
-    thread = run.whole.processes[0].threads[0]
-    profile, paths = thread.profile, thread.paths
-    name = [profile.strings[i] for i in profile.name.tolist()]
+    thread = profkit.read(path).whole.processes[0].threads[0]
+    paths, names = thread.paths, names_of(thread.profile)
 
     def chain(row):
         found = []
         while row >= 0:
-            found.insert(0, name[paths.function[row]] if paths.function[row] >= 0 else "")
+            found.insert(0, names[paths.function[row]] if paths.function[row] >= 0 else "")
             row = paths.parent[row]
         return found
 
-    return {
-        "chains": [chain(row) for row in range(len(paths.parent))],
-        "open": [name[call.function] for call in thread.open_calls],
-        "looked": [thread.pauses, thread.lines, thread.slices],
-        "names": sorted(set(name)),
-    }
+    chains = [chain(row) for row in range(len(paths.parent))]
+    for wanted in ([], ["work"], ["work", "leaf"], ["leaf"]):
+        assert ["contexts", *wanted] in chains, wanted
+    assert all(found[0] == "contexts" for found in chains)
+    equal([names[call.function] for call in thread.open_calls], ["contexts"])
+    equal([thread.pauses, thread.lines, thread.slices], [None] * 3)  # nothing looks at what threads do
+    assert not {"enter_context", "open", "stop"} & set(names)
 
 
 def elsewhere(directory):
@@ -189,14 +207,14 @@ def elsewhere(directory):
     thread = threading.Thread(target=captures, name="captures")
     thread.start()
     thread.join()
-    first = profkit.read(path).whole.processes[0].threads[0]
-    return {"name": first.name, "leaf": calls_of(path)["leaf"]}
+    equal(profkit.read(path).whole.processes[0].threads[0].name, "captures")
+    equal(calls_of(path)["leaf"], 100)
 
 
 def again(directory):
     """Many blocks, beside a thread that calls all the time: nothing is kept of them."""
     path = os.path.join(directory, "again.prof")
-    stop, kept, calls = threading.Event(), [], []
+    stop, kept = threading.Event(), []
 
     def runs():
         while not stop.is_set():
@@ -207,113 +225,88 @@ def again(directory):
     for _ in range(40):
         with profkit.capture(path):
             work(50)
-        rows = profkit.read(path).functions()
-        calls.append(next(row.ncalls for row in rows if row.name == "work"))
+        equal(calls_of(path)["work"], 1)
         with open("/proc/self/statm") as file:
             resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        kept.append([resident, len(os.listdir("/proc/self/fd"))])
+        kept.append((resident, len(os.listdir("/proc/self/fd"))))
     stop.set()
     thread.join()
+    (before, files), (after, files_after) = kept[15], kept[-1]
+    assert after - before < 2 << 20, kept
+    assert files_after <= files, kept
     with open("/proc/self/maps") as file:
-        maps = file.read()
-    return {"kept": kept, "calls": calls, "mapped": maps.count("profkit-block"), "after": state()}
+        assert "profkit-block" not in file.read()
+    equal(sys.getprofile(), None)
 
 
 def nested(directory):
-    """Blocks within each other, and with another profiler."""
-    import cProfile
-
+    """Only one can trace: blocks within each other, and with another profiler."""
     outer, inner = (os.path.join(directory, f"{name}.prof") for name in ("outer", "inner"))
-    said = {}
     with profkit.capture(outer):
-        try:
-            with profkit.capture(inner):
-                work(1)
-        except ProfkitError as error:
-            said["block"] = str(error), type(error).__name__
+        refused(inner, f"{inner}: this process is traced already, by another block;", kind=CaptureError)
         work(3)
     profiler = cProfile.Profile()
     profiler.enable()
     try:
-        with profkit.capture(inner):
-            work(1)
-    except ProfkitError as error:
-        said["profiler"] = str(error), type(error).__name__
+        refused(inner, "traced already, by", kind=CaptureError)
     finally:
         profiler.disable()
-    return {**said, "leaf": calls_of(outer)["leaf"], "inner": os.path.exists(inner)}
+    equal(calls_of(outer)["leaf"], 3)
+    assert not os.path.exists(inner)
 
 
 def forks(directory):
     """A child that the block forks is none of it."""
     path = os.path.join(directory, "forks.prof")
-    read, write = os.pipe()
     with profkit.capture(path):
         work(5)
         child = os.fork()
         if child == 0:
-            try:
-                work(1000)
-                os.write(write, json.dumps(state()).encode())
-            finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+            work(1000)
+            seen = state()
+            os._exit((seen["profile"], seen["tool"]) != ("None", None))
+        equal(os.waitpid(child, 0)[1], 0)
         work(6)
-    inside = []
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    os.waitpid(child, 0)
+    equal(calls_of(path)["leaf"], 11)
     with profkit.capture(os.path.join(directory, "left.prof")):
         child = os.fork()
         if child:
-            os.waitpid(child, 0)
-            inside = [1]
-    if child == 0:  # a child that leaves the block as well
-        os._exit(0 if not inside else 1)
-    os.close(write)
-    return {"leaf": calls_of(path)["leaf"], "child": json.loads(os.read(read, 1 << 16)), "after": state()}
+            equal(os.waitpid(child, 0)[1], 0)
+    if child == 0:  # it left the block as well
+        os._exit(0)
+    equal((state()["profile"], state()["tool"]), ("None", None))
 
 
 def failing(directory):
     """Exceptions come through, and the file is there; a decorated function is as before."""
     path = os.path.join(directory, "failing.prof")
-    said = {}
     try:
         with profkit.capture(path):
             work(4)
             raise KeyError("of the block")
     except KeyError as error:
-        said["raised"] = str(error)
-    said["leaf"] = calls_of(path)["leaf"]
-    said["status"] = profkit.read(path).whole.manifest.exit_status
+        equal(error.args, ("of the block",))
+    equal(calls_of(path)["leaf"], 4)
+    equal(profkit.read(path).whole.manifest.exit_status, 1)
 
-    decorated = os.path.join(directory, "decorated.prof")
+    path = os.path.join(directory, "decorated.prof")
 
-    @profkit.capture(decorated)
+    @profkit.capture(path)
     def twice(x):
         """Doubles."""
         leaf(x)
         return 2 * x
 
-    said["value"], said["name"], said["doc"] = twice(21), twice.__name__, twice.__doc__
-    said["decorated"] = calls_of(decorated)
-    try:
-        with profkit.capture(os.path.join(directory, "no", "where.prof")):
-            said["entered"] = True
-    except ProfkitError as error:
-        said["nowhere"] = str(error)
-    try:
-        with profkit.capture(directory):
-            said["entered"] = True
-    except ProfkitError as error:
-        said["directory"] = str(error)
-    said["after"] = state()
-    return said
+    equal((twice(21), twice.__name__, twice.__doc__), (42, "twice", "Doubles."))
+    equal(calls_of(path)["leaf"], 1)
+    assert "captured" not in calls_of(path)
+    refused(os.path.join(directory, "no", "where.prof"), "where.prof")
+    refused(directory, "is a directory")
+    equal(sys.getprofile(), None)
 
 
 def counted(directory):
-    """The kernel's counters are those of the block."""
+    """The kernel's counters are those of the block, and not of the 0.3 s of CPU time before it."""
     path = os.path.join(directory, "counted.prof")
     end = time.process_time() + 0.3
     while time.process_time() < end:
@@ -324,21 +317,25 @@ def counted(directory):
         while time.process_time() < end:
             pass
     run = profkit.read(path)
-    process = next(iter(run.processes()))
-    rows = {row.name: row for row in run.functions()}
-    return {
-        "wall": run.wall_s,
-        "cpu": process.cpu_s,
-        "threads": [[row.name, row.run_s] for row in run.threads()],
-        "sleep": [rows["<built-in method time.sleep>"].blocked, rows["<built-in method time.sleep>"].cumtime],
-        "machine": run.whole.machine is not None,
-    }
+    cpu_s = next(iter(run.processes())).cpu_s
+    assert 0.3 <= run.wall_s < 1.5
+    assert 0.09 <= cpu_s < 0.28
+    (name, run_s), *others = [(row.name, row.run_s) for row in run.threads()]
+    equal(name, "MainThread")
+    assert abs(run_s - cpu_s) <= 0.05
+    assert all(run_s < 0.01 for _, run_s in others)  # NumPy's threads, which had nothing to do
+    assert run.whole.machine is not None
+    sleep = next(row for row in run.functions() if row.name == "<built-in method time.sleep>")
+    assert abs(sleep.blocked - sleep.cumtime) <= 0.02
 
 
 if __name__ == "__main__":
-    found = {}
+    failed = {}
     for check in sys.argv[2:]:
         place = os.path.join(sys.argv[1], check)
         os.mkdir(place)
-        found[check] = globals()[check](place)
-    print(json.dumps(found))
+        try:
+            globals()[check](place)
+        except Exception:
+            failed[check] = traceback.format_exc()
+    print(json.dumps(failed))

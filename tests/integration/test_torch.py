@@ -1,17 +1,28 @@
-"""``capture --nvtx-shim``: programs annotated for GPUs, under a PyTorch that was built without CUDA."""
+"""Programs of PyTorch: annotated for GPUs under a build without CUDA (``--nvtx-shim``), and compiled ones."""
 
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 from profkit.model.ranges import MARK, PUSHED, STARTED
-from tests.integration.capturing import PROGRAMS, captured, codes, environment, run_capture, script
-from tests.integration.nvtx_ranges import ranges_of, rows
+from tests.integration.capturing import (
+    PROGRAMS,
+    calls,
+    captured,
+    codes,
+    environment,
+    ranges_of,
+    rows,
+    run_capture,
+    script,
+)
 from tests.interpreters import packages, python_with
 from tests.requirements import require
+from tests.shared import succeeded
 
 PROGRAM = str(PROGRAMS / "torch_annotated.py")
 
@@ -46,8 +57,10 @@ def test_ranges_are_recorded_beside_another_tool_and_the_program_runs(tmp_path: 
 
 def test_without_the_collector_nothing_is_run(tmp_path: Path) -> None:
     env = environment(PROFKIT_NO_NATIVE="1")
-    done = run_capture(tmp_path, sys.executable, "-c", "print('run')", options=("--nvtx-shim",), env=env)
-    assert (done.returncode, done.stdout) == (2, "")
+    done = run_capture(
+        tmp_path, sys.executable, "-c", "print('run')", options=("--nvtx-shim",), env=env, status=2
+    )
+    assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert "install a C compiler" in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -77,8 +90,7 @@ def test_it_nests_with_the_nvtx_package_and_forked_workers_have_their_own(tmp_pa
 
 
 def test_without_the_option_nothing_is_changed(tmp_path: Path) -> None:
-    done = run_capture(tmp_path, torch_python(), PROGRAM, timeout=120)
-    assert done.returncode == 1
+    done = run_capture(tmp_path, torch_python(), PROGRAM, timeout=120, status=1)
     assert "NVTX functions not installed" in done.stderr
     assert done.run.processes[0].ranges is None
 
@@ -104,3 +116,19 @@ def test_a_torch_that_has_nvtx_is_left_alone(tmp_path: Path) -> None:
     done = run_capture(tmp_path, sys.executable, "-c", program, options=("--nvtx-shim",), env=env)
     assert done.stdout == "its own mark its own\n", done.stderr
     assert "--nvtx-shim" not in done.stderr
+
+
+def test_the_same_is_compiled_and_all_threads_are_traced(tmp_path: Path) -> None:
+    # Neither backend needs a compiler of C++.
+    command = [python_with("torch"), str(PROGRAMS / "torch_compiled.py"), "eager", "aot_eager"]
+    # What one run keeps would make the next one differ.
+    env = environment(TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "cache"))
+    plain = succeeded(command, env=env, timeout=120)
+    expected = [json.loads(line) for line in plain.stdout.splitlines()]
+    assert all(found["counted"]["graph_break"] for found in expected), "the program breaks a graph"
+    done = run_capture(tmp_path, *command, env=env, timeout=120)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    (process,) = (process for process in done.run.processes if process.role == "main")
+    found = calls(process)
+    assert (found["by_hand"], found["by_thread"], found["training_step"]) == (200, 200, 10)
+    assert done.run.warnings == ()
