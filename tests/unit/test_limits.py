@@ -22,7 +22,7 @@ from profkit.model.bounds import Bounds
 from profkit.model.columns import column_dtypes
 from tests.builders import Row, profile
 from tests.hostile_files import small_run
-from tests.run_files import member_of, npy, rewritten
+from tests.run_files import measured, member_of, npy, rewritten
 
 #: More rows than a file of a few hundred kB may hold, which compress to that.
 MANY = 3_000_000
@@ -143,30 +143,6 @@ def test_a_budget_grows_with_the_file() -> None:
     large.spend("functions", FLOOR // one + 10 * FACTOR)
     with pytest.raises(LimitError):
         large.spend("functions", 1)
-
-
-def measured(rows: int) -> Profile:
-    """Build a profile whose numbers are as hard to compress as measured ones."""
-    rng = np.random.default_rng(1)
-    numbers = (column.tolist() for column in (rng.geometric(0.01, rows), *rng.exponential(1e-3, (2, rows))))
-    functions = [
-        Row(
-            f"/site/package{i % 997}/a.py",
-            i,
-            f"C{i}.f",
-            calls,
-            own,
-            within,
-            f"{i}",
-            f"{i:016}",
-            own / 3,
-            own / 2,
-        )
-        for i, (calls, own, within) in enumerate(zip(*numbers, strict=True))
-    ]
-    callers, callees = rng.integers(0, rows, (2, 2 * rows))
-    edges = zip(callers, callees, rng.geometric(0.01, 2 * rows), rng.exponential(1e-3, 2 * rows), strict=True)
-    return profile(functions, list(edges))
 
 
 @pytest.mark.parametrize(("processes", "functions"), [(1, 100_000), (16, 12_500)], ids=str)
