@@ -153,7 +153,6 @@ CAUSE: dict[str, tuple[Any, ...]] = {
         "slower-machine",
     ),
     "time that moved": (CLEAN, run(scaled(2.2, 0.2, 1.9, 0.3, 1.0)), "no-change", "same-total"),
-    "time that moved and was lost": (CLEAN, run(scaled(2.6, 0.4, 2.6, 0.5, 1.2)), "inconclusive"),
     "new code that holds the gain": (
         CLEAN,
         run(edited(0, 1.0, Row("m.py", 5, "helper", 9, 2.0, source="n"))),
@@ -213,6 +212,13 @@ def test_the_cause_that_is_found(name: str) -> None:
 def test_a_cause_that_is_not_found(name: str) -> None:
     a, b, cause = NO_CAUSE[name]
     assert judged(a, b).verdict.cause != cause
+
+
+def test_what_moved_for_no_known_reason_is_said() -> None:
+    for factors, what in (((2.4, 1.0), "Time moved between"), ((2.6, 0.4, 2.6, 0.5, 1.2), "The order of")):
+        found = judged(CLEAN, run(scaled(*factors)))
+        assert found.verdict.cause == "inconclusive"
+        assert f"{what} functions" in comparison_block(found).summary
 
 
 def test_threads_that_no_pool_explains_are_the_programs_own() -> None:

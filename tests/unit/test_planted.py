@@ -115,7 +115,8 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
         *((f"{place}/mod{at}.py", f"outside{at}", 5, 10, 0.1, 0.1) for at, place in enumerate(places)),
         *(("/data/qzbproject/job/train.py", name, 100 + at, 1, 0.01, 0.01) for at, name in enumerate(names)),
     ]
-    profile = build.profile(rows, traced=True)
+    called = [(0, 3, 100, 3.0 + 2 * side), (3, 4, 10, 1.5), (0, 5, 10, 0.5)]
+    profile = build.profile(rows, traced=True, edges=called)
     strings = (*profile.strings, *modules, "data.qzbproject.job.train", "nobody names qzbunused")
     column = np.resize(np.arange(len(profile.strings), len(strings) - 1), len(rows)).astype(np.int32)
     column[profile.line == 0] = 0  # native functions are in none
