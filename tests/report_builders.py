@@ -394,9 +394,15 @@ def hostile() -> Diff:
     )
 
 
-def profile(rows: Sequence[tuple[str, str, int, int, float, float]], *, traced: bool = False) -> Profile:
+def profile(
+    rows: Sequence[tuple[str, str, int, int, float, float]],
+    *,
+    traced: bool = False,
+    edges: Sequence[tuple[int, int, int, float]] | None = None,
+) -> Profile:
     """Build a profile from rows of file, qualified name, line, calls, self time and cumulative time."""
-    built = builders.profile([builders.Row(file, line, name, *rest) for file, name, line, *rest in rows])
+    made = [builders.Row(file, line, name, *rest) for file, name, line, *rest in rows]
+    built = builders.profile(made, edges)
     own, whole = built.tottime, built.cumtime
     waits = {"wait": own / 2, "blocked": own / 10, "cumwait": whole / 2, "cumblocked": whole / 10}
     primitive = built.ncalls - built.ncalls // 10

@@ -1,4 +1,4 @@
-"""Run files that are not what they should be: members of a good one replaced, left out or added; and all of a run."""
+"""Run files that are not what they should be: members replaced, left out or added; and all that is in a run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import io
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from profkit.model import Profile
+from tests.builders import Row, profile
 
 
 def rewritten(path: Path, changes: Mapping[str, bytes | None]) -> Path:
@@ -28,6 +31,8 @@ def rewritten(path: Path, changes: Mapping[str, bytes | None]) -> Path:
     return path
 
 
+#: Columns that a tracer measures.
+WAITING = ("wait", "blocked", "cumwait", "cumblocked")
 #: Columns of places in a table of strings.
 NAMES = ("file", "name", "qualname", "module", "source_hash", "domain", "category")
 
@@ -49,6 +54,25 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(one) for key, one in value.items()}
     return list(map(plain, value)) if isinstance(value, tuple | list) else value
+
+
+def measured(rows: int, seed: int = 1, *, waits: bool = True, edges: bool = True) -> Profile:
+    """Build a profile whose numbers are as hard to compress as measured ones; names are the same for every seed."""
+    random = np.random.default_rng(seed)
+    calls, (own, within) = random.geometric(0.01, rows).tolist(), random.exponential(1e-3, (2, rows)).tolist()
+    functions = [
+        Row(
+            *(f"/site/paquet\udce9{i % 997}/a.py", i, f"f{i}", calls[i], own[i], within[i]),
+            qualname=f"日本.{i}",
+            source=f"{i:016}",
+        )
+        for i in range(rows)
+    ]
+    callers, callees = random.integers(0, rows, 2 * rows), random.integers(1, rows, 2 * rows)
+    counts, times = random.geometric(0.01, 2 * rows), random.exponential(1e-3, 2 * rows)
+    links = list(zip(callers, callees, counts, times, strict=True)) if edges else None
+    columns = {name: random.exponential(1e-3, rows) for name in WAITING if waits}
+    return replace(profile(functions, links), **columns).validate()
 
 
 def npy(values: Any) -> bytes:

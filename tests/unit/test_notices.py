@@ -293,9 +293,3 @@ def test_notices_are_objects_in_a_file(tmp_path: Path) -> None:
     found = load_run(tmp_path / "a.prof")
     assert found.warnings == (killed,)
     assert found.processes[0].notes == (note,)
-
-
-def test_sentences_are_made_in_the_report_alone() -> None:
-    """Nothing else has the function, so that nothing can look into what it returns; the command line may speak."""
-    others = [path for path, _ in trees() if path.relative_to(PACKAGE).parts[0] not in ("report", "cli")]
-    assert not [path for path in others if "from profkit.report.notices" in path.read_text(encoding="utf-8")]

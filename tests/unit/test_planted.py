@@ -24,8 +24,7 @@ from profkit.report.renderers import RENDERERS
 from tests import builders
 from tests import report_builders as build
 from tests.planted import FORMED, FORMS, IN_NAMES, Plant, plants
-from tests.programs import Fn, program
-from tests.shared import exit_code, refused, words_of
+from tests.shared import Capture, exit_code, refused, words_of
 
 SECRET_OPTIONS = ("--password", "--pw", "--creds", "--key", "--tokens", "--proxy-user")
 SECRET_NAMES = ("PGPASSWORD", "--dbPassword", "API_KEY", "--auth")
@@ -70,6 +69,9 @@ HARMLESS_NAMES = tuple(
         "|",
     )
 )
+#: Names of a customer, one in each place that a program's names come from, which ``--mask-names`` masks.
+NAMES = tuple(words_of("globexscorer initechnet umbrellafeed hoolidriver vandelayrank wonkaext starkloader"))
+PSEUDONYM = re.compile(r"\bn_[0-9a-f]{10}\b")
 #: Forms that names of functions, ranges and threads have.
 NAMED = FORMED | IN_NAMES
 #: Paths of two runs, and what was planted in them, by where that is.
@@ -102,19 +104,28 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
     places = some("file", "home", "scratch", "data", "windows-home")
     site = "/opt/venv/lib/python3.11/site-packages"
     rows = [
-        ("/data/qzbproject/job/train.py", "Trainer.step", 10, 100, 1.0 + side, 3.0),
+        ("/data/qzbproject/job/train.py", "train_step", 10, 100, 1.0 + side, 9.0),
         ("/data/qzbproject/job/model/blocks.py", "TransformerEncoderLayer2", 20, 100, 2.0, 2.0),
-        (f"{site}/numpy/linalg/_linalg.py", "<listcomp>", 30, 10, 1.5, 1.5),
-        ("/opt/python/lib/python3.11/json/decoder.py", "<lambda>", 332, 10, 0.5, 0.5),
+        ("/data/qzbproject/job/hoolidriver.py", "main", 30, 1, 0.1, 9.0),
+        ("/data/qzbproject/job/initechnet/model.py", "globexscorer.forward", 40, 100, 3.0 + 2 * side, 4.0),
+        (f"{site}/numpy/linalg/_linalg.py", "solve", 30, 10, 1.5, 1.5),
+        ("/opt/python/lib/python3.11/json/decoder.py", "JSONDecoder.raw_decode", 332, 10, 0.5, 0.5),
+        ("~", "<built-in method wonkaext.run>", 0, 10, 0.4, 0.4),
+        ("~", "<method 'append' of 'list' objects>", 0, 10, 0.2, 0.2),
         *((f"{place}/mod{at}.py", f"outside{at}", 5, 10, 0.1, 0.1) for at, place in enumerate(places)),
         *(("/data/qzbproject/job/train.py", name, 100 + at, 1, 0.01, 0.01) for at, name in enumerate(names)),
     ]
-    profile = build.profile(rows, traced=True)
+    called = [(0, 3, 100, 3.0 + 2 * side), (3, 4, 10, 1.5), (0, 5, 10, 0.5)]
+    profile = build.profile(rows, traced=True, edges=called)
     strings = (*profile.strings, *modules, "data.qzbproject.job.train", "nobody names qzbunused")
     column = np.resize(np.arange(len(profile.strings), len(strings) - 1), len(rows)).astype(np.int32)
+    column[profile.line == 0] = 0  # native functions are in none
     profile = replace(profile, strings=strings, module=column)
     ranges = builders.ranges(
-        [builders.Told(name, 10 * at, 10 * at + 5) for at, name in enumerate([*HARMLESS_NAMES[:26], *told])]
+        [
+            builders.Told(name, 10 * at, 10 * at + 5)
+            for at, name in enumerate([*HARMLESS_NAMES[:26], "umbrellafeed 3", *told])
+        ]
     )
     hosts = some("host", "word", "host", "ipv4")
     (flag,) = some("environment", "word")
@@ -139,7 +150,10 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
         *(4242, 1, "main", None, HARMLESS_WORDS, "exited", "3.11.7", 9.0, 8.0, 0.1),
         threads=(
             Thread(profile, 4242, "MainThread", 8.0, 0.1),
-            *(Thread(Profile.empty(), 5000 + at, name, 0.1, 0.0) for at, name in enumerate(threads)),
+            *(
+                Thread(Profile.empty(), 5000 + at, name, 0.1, 0.0)
+                for at, name in enumerate(["vandelayrank", *threads])
+            ),
         ),
         roots=Roots(("/opt/python/lib/python3.11",), (site,), ("/data/qzbproject/job",)),
         host=host,
@@ -164,7 +178,7 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Planted:
     directory = tmp_path_factory.mktemp("planted")
     paths, everything = [], []
-    for side, name in enumerate(("before.prof", "after.prof")):
+    for side, name in enumerate(("before.prof", "starkloader.prof")):
         run, made = planted_run(side)
         paths.append(directory / name)
         write_run(paths[-1], run)
@@ -191,6 +205,10 @@ def found(text: str, everything: list[tuple[str, Plant]]) -> list[tuple[str, str
         for part in plant.looked_for
         if re.sub(r"\s+", "", part) in text
     ] + [("project", "word", word) for word in ("qzbproject", "qzbunused") if word in text]
+
+
+def named(text: str) -> list[str]:
+    return [name for name in NAMES if name in text.lower()]
 
 
 def members(archive: Path | io.BytesIO) -> dict[str, str]:
@@ -225,10 +243,13 @@ def test_nothing_of_the_planted_is_in_any_report(
 ) -> None:
     paths, everything = planted
     output = tmp_path / "report"
-    compared = paths[: 2 if command == "diff" else 1]
+    compared = paths if command == "diff" else paths[1:]
     arguments = (command, *compared, "--format", format, "--limit", "0", "-o", output)
     cli(*arguments)
     assert found(output.read_text(encoding="utf-8"), everything) == []
+    assert named(output.read_text(encoding="utf-8")), "what is looked for can be found"
+    cli(*arguments, "--mask-names")
+    assert named(output.read_text(encoding="utf-8")) == []
     cli(*arguments, "--full-paths")
     if (format, command) == ("svg", "diff"):
         return  # it names what moved, and nothing of that was planted
@@ -276,72 +297,11 @@ def test_what_is_harmless_is_shown(planted: Planted, tmp_path: Path) -> None:
     assert [name for name in HARMLESS_NAMES if name not in texts] == []
 
 
-# Names of the program, under ``--mask-names``
-
-#: Names of a customer, one in each place that a program's names come from.
-NAMES = tuple(words_of("globexscorer initechnet umbrellafeed hoolidriver vandelayrank wonkaext starkloader"))
-SITE, STDLIB = "/opt/venv/lib/python3.11/site-packages", "/usr/lib/python3.11"
-PSEUDONYM = re.compile(r"\bn_[0-9a-f]{10}\b")
-
-
-def run_of(side: int) -> Run:
-    """Build a run whose functions, files, modules, ranges, threads and commands are called after customers."""
-    files = ("/w/hoolidriver.py", "/w/initechnet/model.py", f"{SITE}/numpy/linalg/_linalg.py")
-    functions = [
-        Fn("train_step", 100, 1.0, file=files[0]),
-        Fn("globexscorer.forward", 100, 1.0 + side, callers={"train_step": 100}, file=files[1]),
-        Fn("solve", 10, 1.5, callers={"globexscorer.forward": 10}, file=files[2]),
-        Fn("JSONDecoder.raw_decode", 10, 0.5, callers={"train_step": 10}, file=f"{STDLIB}/json/decoder.py"),
-        Fn("<built-in method wonkaext.run>", 10, 0.4, callers={"train_step": 10}),
-        Fn("<method 'append' of 'list' objects>", 10, 0.2, callers={"train_step": 10}),
-    ]
-    run = program(functions, command=("python", "hoolidriver.py", "--model", "resnet50"))
-    (process,) = run.processes
-    (thread,) = process.threads
-    strings = thread.profile.strings
-    module = np.array([0, len(strings), 0, 0, 0, 0], np.int32)
-    thread = replace(
-        thread, profile=replace(thread.profile, strings=(*strings, "initechnet.model"), module=module)
-    )
-    process = replace(
-        process,
-        threads=(thread, Thread(Profile.empty(), 5000, "vandelayrank")),
-        roots=Roots((STDLIB,), (SITE,), ("/w",)),
-        ranges=builders.ranges([builders.Told("umbrellafeed 3", 0, 5), builders.Told("step 3", 10, 15)]),
-    )
-    return replace(run, processes=(process,), manifest=replace(run.manifest, packages={"numpy": "2.4.6"}))
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    paths = [tmp_path / "before.prof", tmp_path / "starkloader.prof"]
-    for side, path in enumerate(paths):
-        write_run(path, run_of(side))
-    return paths
-
-
-def named(text: str) -> list[str]:
-    return [name for name in NAMES if name in text.lower()]
-
-
-@pytest.mark.parametrize("command", ["diff", "show"])
-@pytest.mark.parametrize("format", [renderer.name for renderer in RENDERERS])
-def test_no_report_names_anything_of_the_program(
-    runs: list[Path], tmp_path: Path, format: str, command: str
-) -> None:
-    taken = runs if command == "diff" else runs[1:]
-    output = tmp_path / "report"
-    arguments = (command, *taken, "--format", format, "--limit", "0", "-o", output)
-    cli(*arguments, "--mask-names")
-    assert named(output.read_text(encoding="utf-8")) == []
-    cli(*arguments)
-    assert named(output.read_text(encoding="utf-8")), "what is looked for can be found"
-
-
 def test_a_name_has_one_pseudonym_in_all_outputs(
-    runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    planted: Planted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    runs, _ = planted
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cli("diff", *runs, "--ticket", "--mask-names", "-o", tmp_path / "t.md")
     cli("show", runs[1], "--mask-names", "--limit", "0", "-o", tmp_path / "page.html")
     for to in ("perfetto", "speedscope", "pstats"):
@@ -368,10 +328,9 @@ def test_a_name_has_one_pseudonym_in_all_outputs(
     assert pseudonym not in (tmp_path / "other.html").read_text(encoding="utf-8")
 
 
-def test_names_cannot_be_masked_and_left_as_they_are(
-    runs: list[Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    for command in (["show", runs[0]], ["export", runs[0], "--to", "speedscope"]):
+def test_names_cannot_be_masked_and_left_as_they_are(planted: Planted, capsys: Capture) -> None:
+    (run, _), _ = planted
+    for command in (["show", run], ["export", run, "--to", "speedscope"]):
         refused(capsys, *command, "--mask-names", "--full-paths")
 
 

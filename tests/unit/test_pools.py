@@ -19,22 +19,12 @@ from profkit.capture.native import nvtx_library
 from profkit.capture.pool_records import pool_origin, pools_of
 from profkit.measure.inventory import inventory
 from profkit.measure.size_calls import SizeCall
-from profkit.model import (
-    PROJECT,
-    FunctionKey,
-    Host,
-    Manifest,
-    Pool,
-    Process,
-    Profile,
-    Run,
-    Thread,
-    ThreadSamples,
-)
+from profkit.model import PROJECT, FunctionKey, Host, Pool, Process, Profile, Run, Thread, ThreadSamples
 from profkit.model.pools import holding_variable
 from profkit.report.inventory_sections import pool_differences, pool_sections
 from profkit.verdict.advice.size_limits import limit_advice
 from profkit.verdict.types import Advice
+from tests.builders import manifest
 from tests.records import record
 from tests.shared import finished, words_of
 
@@ -189,14 +179,8 @@ def process(*pools: Pool, role: str = "worker", **more: Any) -> Process:
     return Process(pid=1, role=role, threads=(Thread(Profile.empty()),), pools=pools, **facts)
 
 
-def run(
-    *processes: Process,
-    host: Host = NODE,
-    command: str = "python train.py",
-    environment: Mapping[str, str] | None = None,
-) -> Run:
-    head = ("profkit.run/1", "0", tuple(command.split()), "/", 0, "", 10.0)
-    return Run("", processes, Manifest(*head, host, environment or {}))
+def run(*processes: Process, host: Host = NODE, command: str = "python train.py", **known: Any) -> Run:
+    return Run("", processes, manifest(10.0, host, command=tuple(command.split()), **known))
 
 
 class TestCores:
