@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.shared import VARIABLE, held
@@ -21,6 +22,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 #: Lines about skipped tests.
 SKIPS_SHOWN = 5
+
+
+# Tests assert behaviour, never times: a busy machine may take longer over an example.
+hypothesis.settings.register_profile("profkit", hypothesis.settings.default, deadline=None)
+hypothesis.settings.load_profile("profkit")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -382,7 +382,7 @@ sides = st.lists(runs(), min_size=1, max_size=3).map(lambda found: one_side(*fou
 
 
 @given(sides, sides)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_buckets_of_any_two_sides_add_up(a: RunSet, b: RunSet) -> None:
     found = account_of(a, b)
     assert_adds_up(found)
@@ -391,7 +391,7 @@ def test_buckets_of_any_two_sides_add_up(a: RunSet, b: RunSet) -> None:
 
 
 @given(runs(), runs())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_swapped_sides_lose_what_the_others_gained(a: Run, b: Run) -> None:
     forth, back = account_of(a, b), account_of(b, a)
     whole = max(1.0, forth.baseline_s, forth.candidate_s)

@@ -49,7 +49,7 @@ def placed(file: str, prefix: str) -> str:
     return prefix + (file.replace("/", "\\") if "\\" in prefix else file)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(FUNCTIONS, min_size=1, max_size=40, unique_by=lambda f: (f[0], f[1], f[2])),
     st.sampled_from(PREFIXES),
@@ -100,7 +100,7 @@ ANY = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(ANY, ANY)
 def test_alignment_is_one_to_one_total_and_symmetric(rows_a: list[Row], rows_b: list[Row]) -> None:
     a, b = profile(rows_a), profile(rows_b)

@@ -517,7 +517,7 @@ def test_columns_that_say_that_all_is_exact_change_nothing() -> None:
 # Properties ---------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_buckets_add_up_whatever_is_known(data: st.DataObject) -> None:
     def drawn(run: Run, added: float) -> Run:

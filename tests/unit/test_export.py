@@ -361,7 +361,7 @@ def forests(draw: Any) -> list[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(forests().filter(bool))
 def test_ranges_that_nest_stay_as_they_are(rows: list[tuple[int, int]]) -> None:
     run = run_of(told(*[Told(f"r{i}", begin, end) for i, (begin, end) in enumerate(rows)]))
@@ -371,7 +371,7 @@ def test_ranges_that_nest_stay_as_they_are(rows: list[tuple[int, int]]) -> None:
     assert Counter((event["name"], round(event["dur"] * 1000)) for event in shown) == expected
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=12))
 def test_ranges_that_overlap_are_cut_for_a_stack(rows: list[tuple[int, int]]) -> None:
     """Only another tool's file can hold such; what can be drawn is, and the file is valid."""

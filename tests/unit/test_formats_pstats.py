@@ -355,7 +355,7 @@ def dumps(draw: Callable[[Any], Any]) -> tuple[dict[Any, Any], int]:
     return {key: draw(entry) for key in keys}, draw(st.integers(0, 4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(dumps())
 def test_both_readers_agree(drawn: tuple[dict[Any, Any], int]) -> None:
     stats, version = drawn

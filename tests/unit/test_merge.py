@@ -73,7 +73,7 @@ def profiles(draw: Any) -> Profile:
     return build(rows, links)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(profiles(), max_size=4))
 @example([])
 @example([Profile.empty(), Profile.empty()])

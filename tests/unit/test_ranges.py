@@ -431,7 +431,7 @@ events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans())
 
 
 @given(events)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_pushes_and_pops_pair_and_nest_like_brackets(drawn: Stacks) -> None:
     """Those of one domain; a range of another domain that is around one really is."""
     thread, stack, pushed = drawn
