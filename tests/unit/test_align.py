@@ -336,7 +336,6 @@ def basename_matches(a: Profile, b: Profile) -> int:
     return (counts(a) & counts(b)).total()
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("newer", ["3.12", "3.13", "3.14"])
 def test_same_script_under_two_versions(tmp_path: Path, newer: str) -> None:
     a = recorded(interpreter("3.11"), tmp_path / "old")

@@ -82,7 +82,6 @@ def profiled_by(python: str, directory: Path, *options: str, script: str | bytes
 ENTRY = (1, 1, 0.25, 0.5, {})
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["2.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])
 def test_every_interpreter(version: str, tmp_path: Path) -> None:
     read = profiled_by(interpreter(version), tmp_path)
@@ -103,7 +102,6 @@ def test_every_interpreter(version: str, tmp_path: Path) -> None:
         assert read.warnings == ((mixed,) if int(version.partition(".")[2]) >= 12 else ())
 
 
-@pytest.mark.interpreters
 def test_python2_path_that_is_not_utf8(tmp_path: Path) -> None:
     read = profiled_by(interpreter("2.7"), tmp_path, script=b"caf\xe9.py")
     (key,) = [key for key in rows(read.profiles[0]) if key[2] == "fib"]
@@ -307,7 +305,6 @@ outer()()()
 """
 
 
-@pytest.mark.interpreters
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8", "3.10", "3.11", "3.12", "3.13", "3.15"])
 def test_profile_of_a_script_names_a_row_by_its_code(version: str, tmp_path: Path) -> None:
     """``python -m profile script.py`` has a code object in a key, laid out as that Python lays out code."""
