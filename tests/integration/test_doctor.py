@@ -317,7 +317,7 @@ def test_those_of_the_path_and_of_pyenv_are_found(tree: Path, other: str) -> Non
     lines = sorted(line.partition(": ")[0] for line in done.stdout.splitlines())
     assert lines == sorted([sys.executable, str(tree / "bin" / "python3.1")]), "each once"
     (tree / "bin" / "python3.1").unlink()
-    done = installed(tree, "doctor", "--build-tracers", "python3.1", **nothing)
+    done = installed(tree, "doctor", "--build-tracers", "python3.1", status=2, **nothing)
     assert done.stdout.startswith(str(tree / "pyenv"))
 
 
@@ -368,7 +368,7 @@ def test_threads_are_sampled_without_a_gil(tmp_path: Path, traced: dict[str, str
     assert seconds["leaf"] > 0.8 * sum(seconds.values())
     assert np.isnan(computes.calls_high).all(), "a sample is no call"
     assert float(profiles["waits"].blocked.sum()) > 2
-    assert len(run.processes) > 5, "children that were forked"
+    assert len(run.processes) > 2, "children that were forked"
 
 
 def test_without_a_tracer_one_line_names_the_command(tmp_path: Path) -> None:

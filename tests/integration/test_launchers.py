@@ -356,7 +356,7 @@ def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
-    target = (sys.executable, MPI_RANKS, "100", "3", "0.5")
+    target = (sys.executable, MPI_RANKS, "100", "3", "2")
     inside = profkit_command("capture", "--exact", "-o", "run.prof", "--", *target)
     succeeded([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=300)
     found = read_ranks([tmp_path])

@@ -18,9 +18,9 @@ from tests.interpreters import EACH_WAY, interpreter
 from tests.shared import words_of
 
 #: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
-WAIT, SEEN = 0.4, 0.4
+WAIT, SEEN = 0.4, 0.2
 #: Captures in which each wait must be seen once.
-TRIES = 3
+TRIES = 6
 
 #: Waits, is stopped by a signal while it computes, and collects.
 PROGRAM = f"""
@@ -153,6 +153,7 @@ def test_what_a_native_pool_computes_is_in_the_table_of_functions(tmp_path: Path
     assert main.blocked.max() > 0.5 * most.tottime
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("version", "option"),
     [
