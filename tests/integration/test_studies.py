@@ -31,7 +31,7 @@ from tests.shared import check_schema, screen, until_end, words_of
 PROGRAM = textwrap.dedent(
     """
     import os, sys, time
-    pause = {"1": 0.05, "2": 0.3, "3": 0.6}[sys.argv[1]] + (0.8 if os.environ.get("SLOW") == "yes" else 0.0)
+    pause = {"1": 0.05, "2": 0.3, "3": 0.6}[sys.argv[1]] + (0.5 if os.environ.get("SLOW") == "yes" else 0.0)
     time.sleep(pause)
     print(f"{pause:.3f} sec/batch")
     if sys.argv[1] == "3" and os.environ.get("FAIL"):
