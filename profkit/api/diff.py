@@ -20,7 +20,7 @@ from profkit.measure.import_table import Imports
 from profkit.measure.intervals import Estimate
 from profkit.measure.selected_processes import check_ranked_by
 from profkit.model import PROJECT, RunSet
-from profkit.report.renderers import DiffReport
+from profkit.report.reports import DiffReport
 from profkit.verdict.account import Account
 from profkit.verdict.diagnosis import diagnose
 from profkit.verdict.types import Diff as Result

@@ -20,7 +20,8 @@ from profkit.formats import write_run
 from profkit.identity.readable_names import readable_name
 from profkit.model import Run
 from profkit.report import markdown
-from profkit.report.renderers import Html, Json, Markdown, OfRuns
+from profkit.report.renderers import Html, Json, Markdown
+from profkit.report.reports import OfRuns
 from profkit.report.ticketdoc import archive_readme
 from profkit.verdict.types import NO_HARM
 

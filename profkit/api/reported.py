@@ -18,7 +18,7 @@ from profkit.report.renderers import Renderer, renderer_for, renderer_named
 
 if TYPE_CHECKING:
     from profkit import model
-    from profkit.report.renderers import Report
+    from profkit.report.reports import Report
     from profkit.report.safety import Masker
 
 Study = TypeVar("Study")

@@ -12,7 +12,7 @@ from profkit.api.columns import Column, Columns, columns_of
 from profkit.api.reported import Layout, Reported
 from profkit.formats import load_run
 from profkit.measure.selected_processes import check_ranked_by, select_processes
-from profkit.report.renderers import RunReport
+from profkit.report.reports import RunReport
 
 if TYPE_CHECKING:
     from profkit import model

@@ -1,119 +1,16 @@
-"""The formats of a report: one class each in `RENDERERS`; and what they take: masked results, laid out on demand.
-
-Everything is imported when it is needed: a report in one format loads no other.
-"""
+"""The formats of a report: one class each in `RENDERERS`, importing what it needs only to render."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar
 
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from profkit.measure.iterations import IterationNames
-    from profkit.model import Run
-    from profkit.report.document import Document
-    from profkit.report.figures import Figures
-    from profkit.verdict.types import Diff, RunVerdict
-
-
-class Report(Protocol):
-    """A result that can be laid out; `rows` limits the rows of each list (0: all)."""
-
-    def document(self, rows: int) -> Document: ...
-
-    def json(self, rows: int) -> str:
-        """Return one JSON document (docs/json.md), ended by a newline."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class DiffReport:
-    """A comparison; figures need the `calls` of `diff`, and each side's run in `pictured`."""
-
-    diff: Diff
-    pictured: tuple[Run, ...] = ()
-    attachment: str = ""
-    explain: bool = False
-
-    def document(self, rows: int) -> Document:
-        from profkit.report.diffdoc import diff_document
-
-        return diff_document(self.diff, rows, self.attachment, explain=self.explain)
-
-    def figures(self) -> Figures:
-        from profkit.report.pictures import diff_figures
-
-        return diff_figures(self.diff, *self.pictured)
-
-    def brief(self) -> Document:
-        from profkit.report.brief import brief_diff
-
-        return brief_diff(self.diff, explain=self.explain)
-
-    def ticket(self, rows: int) -> Document:
-        """Return the answer first, then machines and versions, the rest folded."""
-        from profkit.report.ticketdoc import ticket_document
-
-        sides = zip(("baseline", "candidate"), self.pictured, strict=True)
-        return ticket_document(self.document(rows), dict(sides))
-
-    def json(self, rows: int) -> str:
-        from profkit.report.jsondoc import diff_object
-        from profkit.report.jsonvalues import dumps
-
-        return dumps(diff_object(self.diff, rows, explain=self.explain))
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """One run with the processes to show; `judged` is its account and verdict."""
-
-    run: Run
-    by: str
-    judged: RunVerdict
-    names: IterationNames | None = None
-    explain: bool = False
-    attachment: str = ""
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        """Return the arguments that document and JSON share."""
-        return {name: getattr(self, name) for name in ("by", "judged", "names", "explain")}
-
-    def document(self, rows: int) -> Document:
-        from profkit.report.showdoc import show_document
-
-        return show_document(self.run, limit=rows, attachment=self.attachment, **self._asked)
-
-    def figures(self) -> Figures:
-        from profkit.report.pictures import run_figures
-
-        return run_figures(self.run, self.by)
-
-    def brief(self) -> Document:
-        from profkit.report.brief import brief_run
-
-        return brief_run(self.run, self.judged, self.by, explain=self.explain)
-
-    def ticket(self, rows: int) -> Document:
-        """Return the answer first, then machines and versions, the rest folded."""
-        from profkit.report.ticketdoc import ticket_document
-
-        return ticket_document(self.document(rows), {"": self.run})
-
-    def json(self, rows: int) -> str:
-        from profkit.report.jsondoc import show_object
-        from profkit.report.jsonvalues import dumps
-
-        return dumps(show_object(self.run, limit=rows, **self._asked))
-
-
-#: Reports of one or two runs; those of studies have neither figures nor a short answer nor a ticket.
-OfRuns: TypeAlias = DiffReport | RunReport
+    from profkit.report.reports import Report
 
 
 class Renderer:
@@ -130,7 +27,7 @@ class Renderer:
 
     def render(self, report: Report, rows: int) -> str:
         """Return the report, ended by a newline, with at most `rows` rows per list (0: all)."""
-        from profkit.report.renderers import OfRuns
+        from profkit.report.reports import OfRuns
 
         document = report.document(rows)
         if self.draws and isinstance(report, OfRuns):
@@ -164,7 +61,7 @@ class Terminal(Renderer):
 
     def render(self, report: Report, rows: int) -> str:
         from profkit.report import terminal
-        from profkit.report.renderers import OfRuns
+        from profkit.report.reports import OfRuns
 
         return terminal.render(
             report.brief() if self.brief and isinstance(report, OfRuns) else report.document(rows),

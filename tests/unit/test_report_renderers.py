@@ -23,7 +23,8 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table, VerdictBlock
 from profkit.report.figures import Figures
 from profkit.report.notices import notice_text
-from profkit.report.renderers import RENDERERS, Renderer, RunReport, Terminal, renderer_for, renderer_named
+from profkit.report.renderers import RENDERERS, Renderer, Terminal, renderer_for, renderer_named
+from profkit.report.reports import RunReport
 from profkit.report.showdoc import show_document
 from profkit.report.text import cell_width
 from profkit.report.wording.evidence import evidence_texts

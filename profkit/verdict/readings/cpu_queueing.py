@@ -92,8 +92,9 @@ def workers_lack_cpus(case: Case) -> bool:
     """Return whether more workers and ranks live at once than before, and than there are CPUs, and mostly queue."""
     before, now = (side.inventory.workers + side.inventory.ranks for side in (case.before, case.now))
     cpus = case.now.available_cpus
-    more = bool(cpus) and now > max(cpus or 0.0, value("threads.more") * before)
-    return more and (case.now.rest_wait_fraction or 0.0) >= value("part.most")
+    if not cpus or now <= max(cpus, value("threads.more") * before):
+        return False
+    return (case.now.rest_wait_fraction or 0.0) >= value("part.most")
 
 
 def _kind(case: Case) -> str | None:
