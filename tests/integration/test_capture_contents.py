@@ -9,6 +9,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from profkit.capture.agent import settings
@@ -116,6 +117,12 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
     assert (tmp_path / "run-4.prof").exists()
 
 
+BELOW_OUTER = (
+    *("outer", "deep", "leaf"),
+    *(f"<built-in method {name}>" for name in ("builtins.sum", "time.sleep", "time.perf_counter")),
+)
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("version", ["3.11", "3.13"])
 def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path, version: str) -> None:
@@ -139,9 +146,11 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
         assert (p.cumblocked >= p.blocked - 1e-9).all()
         # The kernel's clock and the tracer's are read one after the other.
         assert (p.cumwait + p.cumblocked <= p.cumtime + 0.01).all()
-        root = int(p.cumtime.argmax())
-        assert p.cumwait[root] == pytest.approx(p.wait.sum(), rel=0.02, abs=0.005)
-        assert p.cumblocked[root] == pytest.approx(p.blocked.sum(), rel=0.02, abs=0.005)
+        root, found = int(p.cumtime.argmax()), names(p)
+        # Where `threading` itself is not traced, its last calls are not below `outer`, and may queue too.
+        below = np.isin(found, BELOW_OUTER) | (found[root] != "outer")
+        assert p.cumwait[root] == pytest.approx(p.wait[below].sum(), rel=0.02, abs=0.005)
+        assert p.cumblocked[root] == pytest.approx(p.blocked[below].sum(), rel=0.02, abs=0.005)
     computed = column(process, "leaf", "wait") + column(process, "<built-in method builtins.sum>", "wait")
     # `leaf` is called by the recursive functions only, which wait for a CPU in it.
     recursive = column(process, "deep", "cumwait") + column(process, "held", "cumwait")
