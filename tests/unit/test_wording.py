@@ -199,7 +199,7 @@ def finding(
 
 ITSELF = finding(
     *("run-queue-wait", "contention"),
-    {"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True},
+    {"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True, "account.starts": 0.5},
     "self-oversubscription",
 )
 NEW = finding("changed-source", "code-change", {"account.code": 0.5, "code.new": True}, subject="pin")
@@ -213,7 +213,8 @@ QUOTA = finding("throttling", "contention", {"throttled": 0.62}, "cpu-quota")
             *(ITSELF, True),
             (
                 "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
-                "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time."
+                "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time. Starting "
+                "its processes, queueing included, makes up 50.0 % of the wall."
             ),
         ),
         (NEW, False, "pin is new; changed functions and callees make up 50.0 % of the lost time."),

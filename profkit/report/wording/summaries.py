@@ -62,10 +62,16 @@ def _queue(p: VerdictNumbers) -> str:
     }[str(who)]
     against = "" if p.alone else _against(p, of)
     tail = ", and the other ranks wait for it" if who == "rank" and not p.alone else ""
+    starts = f" {_starting(p)}" if (p.number("account.starts") or 0.0) >= value("part.most") else ""
     return (
         f"The {side} was starved of CPU {_by_whom(p)}: {name} queued for a CPU for {p.share(of)} of the "
-        f"active time{against}{tail}."
+        f"active time{against}{tail}.{starts}"
     )
+
+
+def _starting(p: VerdictNumbers) -> str:
+    whole = "wall" if p.alone else "lost time"
+    return f"Starting its processes, queueing included, makes up {p.share('account.starts')} of the {whole}."
 
 
 def _against(p: VerdictNumbers, of: str) -> str:

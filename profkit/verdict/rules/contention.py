@@ -137,6 +137,7 @@ RUN_QUEUE_WAIT = Rule(
         "rank.wait-before",
         "helpers.wait",
         "helpers.wait-before",
+        "account.starts",
     ),
 )
 
@@ -311,5 +312,6 @@ QUEUED_ALONE = alone(
         "main.wait",
         "rank.wait",
         "helpers.wait",
+        "account.starts",
     ),
 )
