@@ -11,10 +11,12 @@ import cProfile
 import json
 import os
 import pstats
+import statistics
 import sys
 import threading
 import time
 import traceback
+from itertools import pairwise
 
 import numpy  # noqa: F401  (it starts threads, which are to be there before)
 
@@ -231,9 +233,10 @@ def again(directory):
         kept.append((resident, len(os.listdir("/proc/self/fd"))))
     stop.set()
     thread.join()
-    (before, files), (after, files_after) = kept[15], kept[-1]
-    assert after - before < 2 << 20, kept
-    assert files_after <= files, kept
+    sizes, files = zip(*kept[15:], strict=True)
+    # The allocator takes an arena once in a while: what every block keeps is seen in most steps.
+    assert statistics.median(b - a for a, b in pairwise(sizes)) < 1 << 16, kept
+    assert files[-1] <= files[0], kept
     with open("/proc/self/maps") as file:
         assert "profkit-block" not in file.read()
     equal(sys.getprofile(), None)
