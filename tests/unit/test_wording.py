@@ -214,7 +214,7 @@ QUOTA = finding("throttling", "contention", {"throttled": 0.62}, "cpu-quota")
             (
                 "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
                 "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time. Starting "
-                "its processes, queueing included, makes up 50.0 % of the wall."
+                "and feeding its processes, queueing included, makes up 50.0 % of the wall."
             ),
         ),
         (NEW, False, "pin is new; changed functions and callees make up 50.0 % of the lost time."),

@@ -71,7 +71,7 @@ def _queue(p: VerdictNumbers) -> str:
 
 def _starting(p: VerdictNumbers) -> str:
     whole = "wall" if p.alone else "lost time"
-    return f"Starting its processes, queueing included, makes up {p.share('account.starts')} of the {whole}."
+    return f"Starting and feeding its processes, queueing included, makes up {p.share('account.starts')} of the {whole}."
 
 
 def _against(p: VerdictNumbers, of: str) -> str:
