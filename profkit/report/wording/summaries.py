@@ -70,8 +70,8 @@ def _queue(p: VerdictNumbers) -> str:
 
 
 def _starting(p: VerdictNumbers) -> str:
-    whole = "wall" if p.alone else "lost time"
-    return f"Starting and feeding its processes, queueing included, makes up {p.share('account.starts')} of the {whole}."
+    part = f"{p.share('account.starts')} of the {'wall' if p.alone else 'lost time'}"
+    return f"Starting and feeding its processes, queueing included, makes up {part}."
 
 
 def _against(p: VerdictNumbers, of: str) -> str:
