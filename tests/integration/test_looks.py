@@ -332,7 +332,7 @@ def has_shares(run: Run) -> bool:
     short, long = (sleep.get(("sleeps", line), 0.0) for line in WAITS)
     sorts_here = max(sort, key=sort.__getitem__, default=None) == ("sorts", SORTED)
     shares = first > second > third and 0.5 < first / sum(loops.values()) < 0.9
-    return sorts_here and shares and long > short > 0
+    return sorts_here and shares and short > 0 and 2 < long / short < 5  # of three
 
 
 def captured_until_shown(path: Path, *command: str, options: tuple[str, ...] = ()) -> Run:

@@ -114,7 +114,7 @@ static struct seen_thread *thread_of(uintptr_t state, const struct seen_state *i
     struct seen_thread *seen = n_threads < MOST_THREADS ? calloc(1, sizeof *seen) : NULL;
     if (!seen)
         return NULL;
-    *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .cpu = -1, .charge = -1};
+    *seen = (struct seen_thread){.state = state, .ident = is->ident, .native = is->native, .cpu = -1, .charge = -1, .spot = -1};
     int64_t run;
     if (listed_before && tiers_now() == TIER_SAMPLED && kernel_cpu_time(seen->native, &run)) {
         seen->there = true; /* just begun: all its run time is charged at the first look */
@@ -177,6 +177,14 @@ void looks_list(int64_t now) {
 
 /* Charging */
 
+/* Where a thread is: what its time is charged to, and of that the place in its innermost frame; NULL for none. */
+struct where {
+    struct charge *charge;
+    struct spot *spot;
+};
+
+static const struct where NOWHERE;
+
 static struct spot *spot_in(struct charge *charge, int64_t instruction) {
     struct spot *spot = charge->spots;
     while (spot && spot->instruction != instruction)
@@ -224,19 +232,19 @@ static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) 
     return charge;
 }
 
-static struct charge *charge_for(struct seen_thread *seen, enum pause_kind what) {
+static struct where where_of(struct seen_thread *seen, enum pause_kind what) {
     struct charge *charge = charge_of(seen, what);
     size_t innermost = 0;
     while (innermost < seen->stack.n && !seen->stack.frames[innermost].code)
         innermost++;
     if (charge && charge->freed < seen->stack.freed)
         charge->freed = seen->stack.freed; /* seen again, and alive */
-    if (charge)
-        charge->spot = innermost < seen->stack.n ? spot_in(charge, seen->stack.frames[innermost].instruction) : NULL;
-    return charge;
+    bool in_frame = charge && innermost < seen->stack.n;
+    return (struct where){charge, in_frame ? spot_in(charge, seen->stack.frames[innermost].instruction) : NULL};
 }
 
-static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocked, bool is_sample) {
+static void add(struct where to, int64_t run, int64_t wait, int64_t blocked, bool is_sample) {
+    struct charge *charge = to.charge;
     double whole = (double)(run + wait + blocked);
     is_sample &= whole > 0;
     charge->run += run;
@@ -244,18 +252,22 @@ static void add(struct charge *charge, int64_t run, int64_t wait, int64_t blocke
     charge->blocked += blocked;
     charge->samples += is_sample;
     charge->squares += is_sample ? whole * whole : 0.0;
-    if (charge->spot) {
-        charge->spot->ns += run + wait + blocked;
-        charge->spot->n += is_sample;
+    if (to.spot) {
+        to.spot->ns += run + wait + blocked;
+        to.spot->n += is_sample;
     }
 }
 
-static struct charge *last_charge(const struct seen_thread *seen) {
-    return seen->charge >= 0 ? &fresh->charges[seen->charge] : NULL;
+static struct where last_where(const struct seen_thread *seen) {
+    return (struct where){
+        seen->charge >= 0 ? &fresh->charges[seen->charge] : NULL,
+        seen->spot >= 0 ? &fresh->spots[seen->spot] : NULL,
+    };
 }
 
-static void set_charge(struct seen_thread *seen, const struct charge *charge) {
-    seen->charge = charge ? (int32_t)(charge - fresh->charges) : -1;
+static void set_where(struct seen_thread *seen, struct where is) {
+    seen->charge = is.charge ? (int32_t)(is.charge - fresh->charges) : -1;
+    seen->spot = is.spot ? (int32_t)(is.spot - fresh->spots) : -1;
 }
 
 /* A stack is read here, and becomes the thread's when it is charged. */
@@ -289,9 +301,9 @@ static void charge_holder(int64_t waited) {
     for (size_t i = 0; state && waited > 0 && i < n_threads; i++)
         if (threads[i]->state == state && try_stack(threads[i])) {
             swap_stacks(threads[i]);
-            struct charge *charge = charge_for(threads[i], PAUSE_HELD_GIL);
-            if (charge)
-                add(charge, 0, 0, waited, true);
+            struct where holds = where_of(threads[i], PAUSE_HELD_GIL);
+            if (holds.charge)
+                add(holds, 0, 0, waited, true);
             swap_stacks(threads[i]);
         }
 }
@@ -299,11 +311,11 @@ static void charge_holder(int64_t waited) {
 /* Charge the part of a time off the CPU in which the process was stopped; return the rest. */
 static int64_t charge_stop(struct seen_thread *seen, int64_t off) {
     int64_t stopped = seen->stopped < off ? seen->stopped : off;
-    struct charge *charge = stopped > 0 ? charge_for(seen, PAUSE_STOPPED) : NULL;
+    struct where was = stopped > 0 ? where_of(seen, PAUSE_STOPPED) : NOWHERE;
     seen->stopped = 0;
-    if (!charge)
+    if (!was.charge)
         return off;
-    add(charge, 0, 0, stopped, true);
+    add(was, 0, 0, stopped, true);
     return off - stopped;
 }
 
@@ -312,7 +324,7 @@ static void note_stop(int64_t ns) {
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
         seen->stopped += seen->there || tiers_now() == TIER_EXACT ? ns : 0;
-        set_charge(seen, seen->charge >= 0 ? charge_for(seen, PAUSE_NONE) : NULL);
+        set_where(seen, seen->charge >= 0 ? where_of(seen, PAUSE_NONE) : NOWHERE);
         seen->what = PAUSE_NONE;
     }
 }
@@ -323,16 +335,17 @@ static void see_wait(struct seen_thread *seen, int64_t ran) {
     seen->at = now;
     if (ran > 0 || seen->charge < 0) {
         enum pause_kind what = waits_for(seen->native, &seen->call, &seen->stat);
-        set_charge(seen, what != PAUSE_NONE && stacks_read(seen->state, &seen->stack) ? charge_for(seen, what) : NULL);
+        bool waits = what != PAUSE_NONE && stacks_read(seen->state, &seen->stack);
+        set_where(seen, waits ? where_of(seen, what) : NOWHERE);
         seen->what = what;
     }
     if (seen->stopped && stacks_read(seen->state, &seen->stack))
         charge_stop(seen, seen->stopped);
-    struct charge *charge = last_charge(seen);
-    if (!charge || off <= 0 || was_stopped)
+    struct where is = last_where(seen);
+    if (!is.charge || off <= 0 || was_stopped)
         return;
-    add(charge, 0, 0, off, true);
-    if (charge->what == PAUSE_GIL)
+    add(is, 0, 0, off, true);
+    if (is.charge->what == PAUSE_GIL)
         charge_holder(off);
 }
 
@@ -361,19 +374,20 @@ static bool look(struct seen_thread *seen) {
         waited = seen->wait;
     bool runs = state == 'R';
     enum pause_kind what = runs ? PAUSE_NONE : waits_for(seen->native, &seen->call, &seen->stat);
-    struct charge *before = last_charge(seen), *charge = charge_for(seen, what);
-    if (runs && charge)
-        tiers_ran_in(!charge->leaf && seen->stack.n && stacks_is_byte_code(&seen->stack.frames[0]), ran);
+    struct where before = last_where(seen), is = where_of(seen, what);
+    bool moved = is.charge != before.charge || is.spot != before.spot;
+    if (runs && is.charge)
+        tiers_ran_in(!is.charge->leaf && seen->stack.n && stacks_is_byte_code(&seen->stack.frames[0]), ran);
     bool running = runs, ran_before = seen->running;
     if (seen->there) {
         int64_t wait = waited - seen->wait;
         wait = wait < 0 ? 0 : wait > off ? (off < 0 ? 0 : off) : wait;
         int64_t blocked = off - wait > 0 ? off - wait : 0;
-        if (running || !before) {
+        if (running || !before.charge) {
             ran += seen->pending_run;
             seen->pending_run = 0;
-            if (charge)
-                add(charge, ran, 0, 0, true);
+            if (is.charge)
+                add(is, ran, 0, 0, true);
             else
                 seen->pending_run = ran;
         } else if (ran_before) {
@@ -381,31 +395,31 @@ static bool look(struct seen_thread *seen) {
         } else {
             seen->pending_run += ran;
         }
-        struct charge *queued = ran_before || !before ? charge : before;
-        if (queued && wait)
+        struct where queued = ran_before || !before.charge ? is : before;
+        if (queued.charge && wait)
             add(queued, 0, wait, 0, true);
         blocked = charge_stop(seen, blocked + seen->pending_blocked);
         seen->pending_blocked = 0;
-        if (!ran_before && before && !running && charge && charge != before) {
+        if (!ran_before && before.charge && !running && is.charge && moved) {
             /* It ran in between, at an unknown time after `stood`: divide the time since then equally. */
             int64_t sure = seen->stood > seen->at ? seen->stood - seen->at : 0;
             sure = sure < blocked ? sure : blocked;
             add(before, 0, 0, sure + (blocked - sure) / 2, true);
-            add(charge, 0, 0, (blocked - sure) - (blocked - sure) / 2, true);
-        } else if (!ran_before && before) {
+            add(is, 0, 0, (blocked - sure) - (blocked - sure) / 2, true);
+        } else if (!ran_before && before.charge) {
             add(before, 0, 0, blocked, blocked > NO_WAIT_NS);
-        } else if (!running && charge) {
-            add(charge, 0, 0, blocked, blocked > NO_WAIT_NS);
-        } else if (before && charge) { /* a wait between looks, or a stop */
+        } else if (!running && is.charge) {
+            add(is, 0, 0, blocked, blocked > NO_WAIT_NS);
+        } else if (before.charge && is.charge) { /* a wait between looks, or a stop */
             add(before, 0, 0, blocked / 2, blocked > NO_WAIT_NS);
-            add(charge, 0, 0, blocked - blocked / 2, blocked > NO_WAIT_NS);
+            add(is, 0, 0, blocked - blocked / 2, blocked > NO_WAIT_NS);
         } else {
             seen->pending_blocked = blocked;
         }
         if (what == PAUSE_GIL && !was_stopped)
             charge_holder(blocked);
     }
-    set_charge(seen, charge);
+    set_where(seen, is);
     seen->at = now;
     seen->run = run;
     seen->wait = waited;
@@ -418,14 +432,14 @@ static bool look(struct seen_thread *seen) {
 /* See in which lines a thread runs, in the exact tier, where the tracer measures the time of functions. */
 static void see_run(struct seen_thread *seen, int64_t ran, bool moves) {
     bool in_call = !moves && rank_calls_possible(), runs = seen->what == PAUSE_NONE;
-    struct charge *charge = NULL;
+    struct where is = NOWHERE;
     seen->moves = moves;
     if ((runs || in_call) && stacks_read(seen->state, &seen->stack))
-        charge = charge_for(seen, PAUSE_NONE);
+        is = where_of(seen, PAUSE_NONE);
     seen->moves = false;
-    if (charge)
-        add(charge, ran + seen->pending_run, 0, 0, true);
-    seen->pending_run = charge ? 0 : seen->pending_run + ran; /* as in look() */
+    if (is.charge)
+        add(is, ran + seen->pending_run, 0, 0, true);
+    seen->pending_run = is.charge ? 0 : seen->pending_run + ran; /* as in look() */
 }
 
 /* See whether a thread beside this one runs byte code; return whether the budget should be checked. */
@@ -450,14 +464,14 @@ static void charge_still(bool all) {
     int64_t now = clock_monotonic_ns();
     for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
-        struct charge *charge = last_charge(seen);
-        if (!seen->still || !charge || (!all && now - seen->at < STOOD_NS))
+        struct where is = last_where(seen);
+        if (!seen->still || !is.charge || (!all && now - seen->at < STOOD_NS))
             continue;
         int64_t waited = seen->wait;
         kernel_wait_of(seen->native, &seen->schedstat, &waited);
         int64_t off = now - seen->at, wait = waited - seen->wait;
         wait = wait < 0 ? 0 : wait > off ? off : wait;
-        add(charge, 0, wait, off - wait, false);
+        add(is, 0, wait, off - wait, false);
         seen->at = now;
         seen->wait = waited;
     }
@@ -477,7 +491,7 @@ void looks_begin_charging(void) {
         seen->at = clock_monotonic_ns();
         seen->running = known && state == 'R';
         seen->what = known && !seen->running ? waits_for(seen->native, &seen->call, &seen->stat) : PAUSE_NONE;
-        set_charge(seen, known ? charge_for(seen, seen->what) : NULL);
+        set_where(seen, known ? where_of(seen, seen->what) : NOWHERE);
         seen->still = seen->skip = 0;
         seen->pending_run = seen->pending_blocked = 0;
         if (!kernel_wait_of(seen->native, &seen->schedstat, &seen->wait))
@@ -512,7 +526,7 @@ bool looks_at_all(struct seen_thread *turn, bool *due) {
             continue;
         if (exact) {
             *due |= watch_thread(seen);
-        } else if (seen == turn) {
+        } else if (seen == turn || !turn) { /* if none ran, one that did since then mostly waits again */
             there = look(seen);
         } else {
             stands_still(seen, &run, &there);
@@ -532,9 +546,9 @@ void looks_end(void) {
         threads[i]->missed = MOST_MISSED;
         if (threads[i]->listed)
             look(threads[i]);
-        struct charge *charge = last_charge(threads[i]);
-        if (charge)
-            add(charge, threads[i]->pending_run, 0, threads[i]->pending_blocked, false);
+        struct where is = last_where(threads[i]);
+        if (is.charge)
+            add(is, threads[i]->pending_run, 0, threads[i]->pending_blocked, false);
     }
     charge_still(true);
 }
@@ -564,7 +578,7 @@ struct seen *looks_take(struct seen_thread **ended) {
         }
         threads[left++] = seen;
         if (seen->charge >= 0) /* it may stay there for long */
-            set_charge(seen, charge_for(seen, seen->what));
+            set_where(seen, where_of(seen, seen->what));
     }
     n_threads = left;
     pthread_mutex_unlock(&looks_lock);

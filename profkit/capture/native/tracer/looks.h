@@ -33,7 +33,7 @@ struct seen_thread {
     enum pause_kind what;    /* else what it waited for */
     bool ran;                /* between the last two looks */
     bool there, listed;      /* looked at already; in the last list */
-    int32_t charge;          /* index for its last stack, -1 for none */
+    int32_t charge, spot;    /* indices for its last stack and the place in it, -1 for none */
     unsigned still, skip;
     bool moves;              /* set while time that ran byte code is charged */
     int64_t pending_run, pending_blocked; /* without a stack so far */
@@ -61,7 +61,7 @@ struct charge {
     uint64_t freed;
     int64_t run, wait, blocked, samples;
     double squares;
-    struct spot *spots, *spot; /* all, and that of the last look; NULL for none */
+    struct spot *spots;
 };
 
 /* All that looks have seen since the last booking, or that is being booked. */
