@@ -80,7 +80,7 @@ class Windows:
         if machine is None or series is None or not spans:
             return None
         sums: dict[str, Any] = {name: _in_spans(series, name, spans) for name in _CUMULATIVE}
-        sums |= {name: _whole(sums[name]) for name in ("throttled_periods", "periods")}
+        sums |= {name: _whole(sums[name]) for name in ("throttled_periods", "periods", "refaulted_bytes")}
         return replace(
             machine,
             wall_s=_length(spans) / 1e9,
@@ -99,7 +99,15 @@ class Windows:
         return [Notice("windows-captured", "", numbers)]
 
 
-_CUMULATIVE = ("busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_periods", "periods")
+_CUMULATIVE = (
+    "busy_s",
+    "steal_s",
+    "psi_some_s",
+    "throttled_s",
+    "throttled_periods",
+    "periods",
+    "refaulted_bytes",
+)
 
 
 def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns: int) -> Windows:

@@ -50,8 +50,11 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
             periods=int(periods),
         )
     quotas = known([found.quota_cpus, sampled.machine.quota_cpus])
+    refaulted = _last(series, "refaulted_bytes")
     return replace(
         found,
+        memory_limit_bytes=sampled.machine.memory_limit_bytes,
+        refaulted_bytes=None if refaulted is None else int(refaulted),
         peak_runnable=int(max(peaks)) if peaks else None,
         quota_cpus=min(quotas) if quotas else None,
     )

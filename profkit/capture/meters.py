@@ -25,10 +25,13 @@ _RISING = frozenset(
         "throttled_s",
         "throttled_periods",
         "periods",
+        "refaulted_bytes",
     )
 )
 #: Bytes read of a file; of ``/proc/stat`` the first line, the sum, suffices.
 _SIZE = 512
+#: Bytes read of ``memory.stat``, and nanoseconds between two readings: the kernel sums up all CPUs for each.
+_MEMORY_SIZE, _MEMORY_NS = 4096, 250_000_000
 #: Nanoseconds over which CPUs must have been idle: the kernel counts ticks of 10 ms.
 _IDLE_NS = 100_000_000
 
@@ -42,12 +45,16 @@ class Meters:
         self._base: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self._cgroup: list[str] | None = None
+        self._memory_cgroup: list[str] | None = None
         self._membership = b""
         self._gpus = Gpus()
         self.time_ns = array("q")
         self.columns: dict[str, array[float]] = {}
         #: Least CPU quota seen of the target's cgroup, in cores.
         self.quota_cpus: float | None = None
+        #: Least memory limit seen of the target's cgroup, in bytes.
+        self.memory_limit_bytes: int | None = None
+        self._memory_due_ns = 0
         for name in ("stat", "loadavg", "pressure/cpu", "pressure/io"):
             self._open(name, f"/proc/{name}")
         self._open("cgroup", f"/proc/{target}/cgroup")
@@ -85,33 +92,57 @@ class Meters:
         if membership == self._membership or not lives(self._target):
             return  # an ended process is in no cgroup
         self._membership = membership
-        directories = machine.cgroup_directories("cpu", self._target)
+        self._follow_cpu(machine.cgroup_directories("cpu", self._target))
+        self._follow_memory(machine.cgroup_directories("memory", self._target))
+
+    def _follow_cpu(self, directories: list[str]) -> None:
         if not directories or directories == self._cgroup:
             return
         self._cgroup = directories
         quota = machine.quota_cpus(directories)
         if quota is not None:
             self.quota_cpus = quota if self.quota_cpus is None else min(quota, self.quota_cpus)
-        for name in ("cpu.stat", "cpu.pressure"):
-            if name in self._files:
-                os.close(self._files.pop(name))
         limited = machine.limiting(directories)
-        if limited is not None:
-            self._open("cpu.stat", limited + "/cpu.stat")
+        self._reopen("cpu.stat", [] if limited is None else [limited])
+        self._reopen("cpu.pressure", directories)
+        self._count_on("throttled_s", "throttled_periods", "periods", "cgroup_psi_some_s")
+
+    def _follow_memory(self, directories: list[str]) -> None:
+        if not directories or directories == self._memory_cgroup:
+            return
+        self._memory_cgroup = directories
+        limit = machine.memory_limit(directories)
+        if limit is not None:
+            self.memory_limit_bytes = min(limit, self.memory_limit_bytes or limit)
+        self._reopen("memory.stat", directories)
+        self._count_on("refaulted_bytes")
+        self._memory_due_ns = 0
+
+    def _reopen(self, name: str, directories: list[str]) -> None:
+        """Open a file of a cgroup in the first directory that has it."""
+        if name in self._files:
+            os.close(self._files.pop(name))
         for directory in directories:
-            self._open("cpu.pressure", directory + "/cpu.pressure")
-            if "cpu.pressure" in self._files:
+            self._open(name, f"{directory}/{name}")
+            if name in self._files:
                 break
-        # Another cgroup counts from another start: continue from the last value.
-        for name in ("throttled_s", "throttled_periods", "periods", "cgroup_psi_some_s"):
+
+    def _count_on(self, *names: str) -> None:
+        """Continue from the last values: another cgroup counts from another start."""
+        for name in names:
             self._base.pop(name, None)
 
-    def read(self, now_ns: int, processes: int, threads: int, own: Container[int]) -> None:
-        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``).
+    def read(
+        self, now_ns: int, processes: int, threads: int, own: Container[int], *, final: bool = False
+    ) -> None:
+        """Append a reading at `now_ns` (``CLOCK_MONOTONIC``); the `final` one has all columns.
 
         `processes` and `threads` are numbers of the target's, and `own` has its processes.
         """
         values: dict[str, float] = {"processes": processes, "threads": threads}
+        memory = final or now_ns >= self._memory_due_ns
+        if memory:
+            self._memory_due_ns = now_ns + _MEMORY_NS
         for name, read in (
             ("stat", machine.cpu_seconds),
             ("loadavg", machine.load),
@@ -119,10 +150,12 @@ class Meters:
             ("pressure/io", lambda text: {"psi_io_some_s": machine.pressure_s(text)}),
             ("cpu.stat", machine.throttling),
             ("cpu.pressure", lambda text: {"cgroup_psi_some_s": machine.pressure_s(text)}),
+            *((("memory.stat", machine.refaulted),) if memory else ()),
         ):
             if name in self._files:
+                size = _MEMORY_SIZE if name == "memory.stat" else _SIZE
                 with contextlib.suppress(OSError, ValueError, IndexError, KeyError):
-                    values.update(read(os.pread(self._files[name], _SIZE, 0).decode("ascii", "replace")))
+                    values.update(read(os.pread(self._files[name], size, 0).decode("ascii", "replace")))
         if "busy_s" in values:
             values["busy_s"] -= time.process_time()
         values.update(self._gpus.read(now_ns, own))
@@ -175,6 +208,7 @@ class Meters:
             "time_ns": self.time_ns.tobytes(),
             "columns": {name: column.tobytes() for name, column in self.columns.items()},
             "quota_cpus": self.quota_cpus,
+            "memory_limit_bytes": self.memory_limit_bytes,
         }
 
 

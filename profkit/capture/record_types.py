@@ -222,10 +222,11 @@ class SeenProcess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenMachine:
-    """The machine as the sampler saw it; `quota_cpus` is the least quota of the target's cgroup."""
+    """The machine as the sampler saw it; `quota_cpus` and the memory limit are the least of the target's cgroup."""
 
     series: Series | None
     quota_cpus: Seconds | None
+    memory_limit_bytes: Count | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -220,7 +220,7 @@ class _Watch:
     def look(self, *, final: bool) -> None:
         self.meters.find_cgroup()
         self.tree.read(final=final)
-        self.meters.read(time.monotonic_ns(), *self.tree.counts(), self.tree)
+        self.meters.read(time.monotonic_ns(), *self.tree.counts(), self.tree, final=final)
 
     def look_around(self, *, final: bool) -> None:
         tree, busy = self.tree, self.meters.columns.get("busy_s")

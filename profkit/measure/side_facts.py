@@ -80,6 +80,8 @@ class SideFacts:
     memory_most: float | None = None
     read_bytes: float | None = None
     storage_bytes: float | None = None
+    memory_limit_bytes: float | None = None
+    refaulted_bytes: float | None = None
     processes: int = 0
     threads: int = 0
     cpu_model: str = ""
@@ -262,6 +264,8 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": known_sum(p.read_bytes for p in run.processes),
         "storage_bytes": known_sum(p.storage_bytes for p in run.processes),
+        "memory_limit_bytes": machine.memory_limit_bytes if machine else None,
+        "refaulted_bytes": machine.refaulted_bytes if machine else None,
     }
 
 

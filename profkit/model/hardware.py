@@ -150,6 +150,11 @@ class Machine:
         sum of the processes was used by processes too short-lived to be seen.
     neighbours
         Other programs that ran while the target queued; ``None`` if it did not queue or was not watched.
+    memory_limit_bytes
+        Least memory limit of the target's cgroup; ``None`` without one.
+    refaulted_bytes
+        Memory of the target's cgroup that was needed again after the kernel had dropped it for lack of memory:
+        pages of files, or swapped pages (cgroup ``memory.stat``, ``workingset_refault``).
     """
 
     cpus: Cpus | None = None
@@ -165,3 +170,5 @@ class Machine:
     peak_runnable: Count | None = None
     tree_cpu_s: Seconds | None = None
     neighbours: Neighbours | None = None
+    memory_limit_bytes: Count | None = None
+    refaulted_bytes: Count | None = None

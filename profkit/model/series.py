@@ -27,10 +27,10 @@ class Series:
         NaN where a reading failed; columns that the machine does not offer are absent. Cumulative since the
         first reading, seconds or counts: ``busy_s``, ``steal_s``, ``psi_some_s`` (CPU), ``psi_io_some_s``,
         and of the target's cgroup ``cgroup_psi_some_s`` (CPU), ``throttled_s``, ``throttled_periods``,
-        ``periods``. Momentary: ``runnable`` and ``load`` (of the machine), ``processes`` and ``threads`` (of
-        the target), ``gpu_utilisation`` (0 to 1, mean over the GPUs; twice a second),
-        ``gpu_memory_bytes``, ``gpu_processes`` (of the target that use GPUs) and ``gpu_others`` (utilisation by
-        other processes; every two seconds).
+        ``periods``, and ``refaulted_bytes`` (see `Machine`; four times a second). Momentary: ``runnable`` and
+        ``load`` (of the machine), ``processes`` and ``threads`` (of the target), ``gpu_utilisation`` (0 to 1,
+        mean over the GPUs; twice a second), ``gpu_memory_bytes``, ``gpu_processes`` (of the target that use GPUs)
+        and ``gpu_others`` (utilisation by other processes; every two seconds).
     """
 
     time_ns: Moments

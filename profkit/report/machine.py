@@ -18,7 +18,9 @@ from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
 from profkit.report.notices import notice_texts
 from profkit.report.text import clean
+from profkit.report.wording.evidence import value_text
 from profkit.report.wording.functions import display_name
+from profkit.verdict.thresholds import value
 
 #: Stolen CPU seconds per second of wall from which they are reported; quiet virtual machines have less.
 NOTICEABLE_STEAL = 0.02
@@ -92,6 +94,10 @@ def _machine(machine: Machine, *, watched: bool) -> str:
     if machine.throttled_periods:
         share = units.share(machine.throttled_periods / machine.periods) if machine.periods else "some"
         parts.append(f"throttled by its CPU quota in {share} of the periods")
+    if machine.memory_limit_bytes is not None:
+        parts.append(f"memory limited to {value_text('bytes', machine.memory_limit_bytes)}")
+    if machine.refaulted_bytes and machine.refaulted_bytes >= value("input.larger-bytes"):
+        parts.append(f"{value_text('bytes', machine.refaulted_bytes)} dropped from memory and needed again")
     if machine.steal_s and machine.wall_s and machine.steal_s >= NOTICEABLE_STEAL * machine.wall_s:
         parts.append(f"{units.seconds(machine.steal_s)} of CPU taken by the hypervisor")
     if machine.load is not None:
@@ -118,7 +124,7 @@ def machine_object(machine: Machine) -> dict[str, Any]:
     return members(
         machine,
         "cpus quota_cpus wall_s busy_s tree_cpu_s peak_runnable psi_some steal=steal_s throttled_s throttled_periods "
-        "periods load neighbours",
+        "periods memory_limit_bytes refaulted_bytes load neighbours",
         psi_some=psi / machine.wall_s if psi is not None and machine.wall_s else None,
         neighbours=neighbour_objects(machine.neighbours),
     )

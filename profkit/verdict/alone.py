@@ -25,7 +25,7 @@ from profkit.verdict.calibration import ALONE, STEPS
 from profkit.verdict.judge import best_of, finding_of, rules_held, verdict_of
 from profkit.verdict.named_lines import lines_of_account
 from profkit.verdict.readings import READINGS
-from profkit.verdict.readings.lost_time import blocked_on
+from profkit.verdict.readings.lost_time import blocked_on, reading_kind
 from profkit.verdict.readings.off_the_cpu import helpers_busy
 from profkit.verdict.rule import Judged, Reading, Rule, more
 from profkit.verdict.rules import RULES_ALONE
@@ -93,6 +93,8 @@ def _severity(rule: Rule, one: Judged) -> float:
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
     if rule.id == "run-queue-wait":
         return _most_wait(one)
+    if rule.id == "reading":
+        return one.number("account.reading")
     return max(0.0, min(1.0, one.account.bucket(rule.bucket).share))
 
 
@@ -162,6 +164,7 @@ _SHARED = (
     "rank.wait",
     "throttled",
     "kind.quota",
+    "memory.limit",
     "demand",
     "others",
     "steal",
@@ -185,6 +188,21 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "account.stopped": _of_wall(": the whole process was stopped", _stopped),
     "blocked.on": Reading(
         "text", "what most of the time off the CPU waited for", lambda o: blocked_on(o.account)
+    ),
+    "account.reading": _of_wall(": reading files, on a CPU or off it", lambda account: account.reading_s[1]),
+    "storage.added": Reading(
+        "bytes", "bytes that storage delivered, since they were not in memory", lambda o: o.now.storage_bytes
+    ),
+    "memory.refaulted": Reading(
+        "bytes",
+        "bytes needed again after they were dropped for lack of memory",
+        lambda o: o.now.refaulted_bytes,
+    ),
+    # Everything is read for a first time too, for which there is no baseline.
+    "reading.kind": Reading(
+        "text",
+        "whether much of what storage delivered had been dropped for lack of memory",
+        lambda o: reading_kind(o, "alone.waits"),
     ),
     "account.imports": _of_wall(
         ": imports in other processes than the main one", lambda account: account.imports_s

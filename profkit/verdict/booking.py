@@ -150,6 +150,7 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
     )
     merged = () if c.counters else ("running", "queue")
     imports = _helpers_imports(c)
+    reads, syncs = (rows_where(names, of) for of in (reads_files, syncs_files))
     return Account(
         0.0,
         wall,
@@ -157,6 +158,7 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
         merged,
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
+        reading_s=(0.0, _reading_s(c, c, reads, syncs)[1]),
         starts_s=_started_s(c, starts),
         helpers_waited=waited_kinds(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),

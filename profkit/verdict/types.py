@@ -140,10 +140,10 @@ class Finding:
     its part of the lost time, 0 to 1, NaN if unknown. `confidence` is the share of right verdicts of its rule
     on labelled runs, reduced by doubts, 0 to 1; it only orders findings unless `calibrated`. `strength` is
     the value by which it was looked up, NaN without one. `kind` of ``contention`` is
-    ``self-oversubscription``, ``external-load``, ``cpu-quota``, ``shared-hardware`` or ``None``. `subject` is
-    a function or range, empty for the whole program. `stated` (by the rule), `doubt` (what its greatest doubt
-    leaves, ``None`` without one) and `left` (what everything else leaves) determine the confidence together
-    with the table.
+    ``self-oversubscription``, ``external-load``, ``cpu-quota``, ``shared-hardware``, ``shared-gpu`` or ``None``,
+    that of ``blocked`` is ``short-memory`` or ``None``. `subject` is a function or range, empty for the whole
+    program. `stated` (by the rule), `doubt` (what its greatest doubt leaves, ``None`` without one) and `left`
+    (what everything else leaves) determine the confidence together with the table.
     """
 
     rule: str

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -137,14 +137,24 @@ def on_a_small_disk(directory: Path, size: str) -> tuple[Path, list[str]]:
     return disk, [*private, f'{mount}; text="$1"; shift; eval "$text"', "-"]
 
 
-@contextlib.contextmanager
-def limited_cgroup(period_us: int, quota_us: int) -> Iterator[Path]:
+def limited_cgroup(period_us: int, quota_us: int) -> contextlib.AbstractContextManager[Path]:
     """Make a cgroup with a quota of CPU time, or skip the calling test."""
+    first = {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": str(quota_us)}
+    return _cgroup("cpu", first, {"cpu.max": f"{quota_us} {period_us}"})
+
+
+def small_cgroup(limit: int) -> contextlib.AbstractContextManager[Path]:
+    """Make a cgroup with so many bytes of memory, or skip the calling test."""
+    return _cgroup("memory", {"memory.limit_in_bytes": str(limit)}, {"memory.max": str(limit)})
+
+
+@contextlib.contextmanager
+def _cgroup(controller: str, first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[Path]:
+    """Make a cgroup with limits, which are written differently in the two versions."""
     root, name = Path("/sys/fs/cgroup"), f"profkit-test-{os.getpid()}"
-    limits = {"cpu.cfs_period_us": str(period_us), "cpu.cfs_quota_us": str(quota_us)}
-    if not (root / "cpu").is_dir():
-        limits = {"cpu.max": f"{quota_us} {period_us}"}
-    group = (root / "cpu" if (root / "cpu").is_dir() else root) / name
+    is_first = (root / controller).is_dir()
+    limits = first if is_first else second
+    group = (root / controller if is_first else root) / name
     try:
         group.mkdir()
         for file, text in limits.items():
@@ -152,7 +162,9 @@ def limited_cgroup(period_us: int, quota_us: int) -> Iterator[Path]:
     except OSError as error:
         with contextlib.suppress(OSError):
             group.rmdir()
-        require("cgroups", False, f"no cgroup with a quota can be made here: {error.strerror}")
+        require(
+            "cgroups", False, f"no cgroup with a limit of {controller} can be made here: {error.strerror}"
+        )
     try:
         yield group
     finally:

@@ -85,7 +85,7 @@ SECONDS = words_of(
 )
 COUNTS = words_of(
     "cpus affinity timeslices voluntary_switches involuntary_switches peak_memory_bytes page_faults read_bytes "
-    "storage_bytes peak_threads peak_runnable periods throttled_periods"
+    "storage_bytes peak_threads peak_runnable periods throttled_periods memory_limit_bytes refaulted_bytes"
 )
 TIMES = [f"functions/{name}" for name in words_of("tottime cumtime wait blocked cumwait cumblocked")]
 EDGE_TIMES = ("edges/tottime", "edges/cumtime")

@@ -26,6 +26,8 @@ from tests.integration.capturing import (
     profkit_command,
     removed,
     run_capture,
+    script,
+    small_cgroup,
     wait_until,
     works,
 )
@@ -228,6 +230,34 @@ def test_a_quota_of_the_targets_own_cgroup(tmp_path: Path) -> None:
     # The launcher is not in that group.
     assert 0 < run.machine.throttled_periods <= run.machine.periods
     assert run.machine.throttled_s > 0
+
+
+#: Reads a file three times, which was not in memory before, when the sampler has seen in which cgroup it is.
+READS = """
+import os, time
+time.sleep(0.5)
+file = os.open("data", os.O_RDONLY)
+os.fsync(file)
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+for turn in range(3):
+    for at in range(0, os.fstat(file).st_size, 1 << 20):
+        os.pread(file, 1 << 20, at)
+"""
+
+
+def test_what_a_limit_of_memory_had_dropped_is_read_again(tmp_path: Path) -> None:
+    kept = tmp_path.stat().st_dev != Path("/dev/shm").stat().st_dev
+    require("disk", kept, "temporary files are kept in memory here")
+    (tmp_path / "data").write_bytes(b"x" * 100_000_000)
+    with small_cgroup(64 << 20) as group:
+        join = f"echo $$ > {group}/cgroup.procs; exec '{sys.executable}' '{script(tmp_path, READS)}'"
+        limited = captured(tmp_path, "sh", "-c", join)
+    enough = captured(tmp_path, sys.executable, script(tmp_path, READS))
+    assert limited.machine.memory_limit_bytes == 64 << 20
+    assert enough.machine.memory_limit_bytes is None or enough.machine.memory_limit_bytes > 64 << 20
+    # All of it twice, but for what was kept.
+    assert limited.machine.refaulted_bytes > 100_000_000
+    assert limited.series.columns["refaulted_bytes"][-1] == limited.machine.refaulted_bytes
 
 
 def test_a_process_on_another_machine_reads_its_own_counters(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from profkit.capture import counters, gpu, machines, process_tree
+from profkit.capture.agent.machine import refaulted
 from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.meters import Meters
 from profkit.capture.process_tree import ProcessTree
@@ -335,3 +336,14 @@ def test_a_driver_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert 0 <= values["gpu_utilisation"] <= 1
         assert found.read(10**9 + 1, ()) == {}, "NVML averages over longer than that"
     found.close()
+
+
+@pytest.mark.parametrize(
+    "stat",
+    [
+        "anon 7\nfile 8\nworkingset_refault_anon 1\nworkingset_refault_file 2\nworkingset_activate_file 9\n",
+        "workingset_refault_file 0\ntotal_workingset_refault_anon 1\ntotal_workingset_refault_file 2\n",
+    ],
+)
+def test_memory_that_was_needed_again_in_both_versions_of_cgroups(stat: str) -> None:
+    assert refaulted(stat) == {"refaulted_bytes": 3 * os.sysconf("SC_PAGE_SIZE")}

@@ -291,6 +291,24 @@ def test_files_that_were_in_memory_before(run_s: float, off_s: float) -> None:
     assert diffed(side(0.2, 0.0, 4096), more).verdict.rule != "reading"
 
 
+@pytest.mark.parametrize(("again", "kind"), [(800_000_000, "short-memory"), (300_000_000, None)])
+def test_files_that_are_read_again_for_lack_of_memory(again: int, kind: str | None) -> None:
+    def side(run_s: float, off_s: float, stored: int, again: int, limit: int | None) -> Run:
+        made = program([*training(), Fn(READ, 40, run_s, off=off_s, callers={"main": 40})])
+        machine = replace(made.machine, refaulted_bytes=again, memory_limit_bytes=limit)
+        return replace(with_main(made, storage_bytes=stored, read_bytes=900_000_000), machine=machine)
+
+    slow = side(0.4, 8.0, 900_000_000, again, 250_000_000)
+    found = diffed(side(0.2, 0.0, 4096, 0, None), slow)
+    assert (found.verdict.rule, found.verdict.kind) == ("reading", kind)
+    assert ("limited to 250 MB" in comparison_block(found).summary) is bool(kind)
+    advised = [one.kind for one in found.verdict.advice]
+    assert advised[:1] == ["more-memory"] if kind else advised[:2] == ["warm-files", "warm-baseline"]
+    # Of one run it is unknown what had to be read a first time: a third of it is enough.
+    alone = said(slow)
+    assert (alone.cause, alone.rule, alone.kind) == ("blocked", "reading", "short-memory")
+
+
 def test_files_that_are_written_to_the_disk_each_time() -> None:
     """The kernel computes while it writes, and most waits are too short to be seen: those seen say for what."""
     sync = Fn("<built-in method posix.fsync>", 400, callers={"main": 400})

@@ -114,13 +114,13 @@ def test_every_rule_and_every_reason_has_a_sentence_and_none_is_left_over() -> N
     assert set(wording._UNDECIDED) <= reasons | {rule.id for rule in RULES_OF_ESTIMATES}
 
 
-def test_every_kind_of_contention_has_words() -> None:
+def test_every_kind_of_a_cause_has_words() -> None:
     """A cause without a headline fails where each is rendered, in test_report_renderers.py."""
     kinds = set()
     for module in ("readings/cpu_queueing.py", "alone.py"):
         function = next(n for n in sources()[module].body if getattr(n, "name", "") == "_kind")
         kinds |= {text for text in constants(function) if "-" in text}
-    assert kinds | {"cpu-quota", "shared-hardware", "shared-gpu"} == set(wording._KINDS)
+    assert kinds | {"cpu-quota", "shared-hardware", "shared-gpu", "short-memory"} == set(wording._KINDS)
 
 
 def test_every_bucket_has_a_title_and_none_is_left_over() -> None:

@@ -81,6 +81,31 @@ def throttling(stat: str) -> Dict[str, Any]:
     }
 
 
+def refaulted(stat: str) -> Dict[str, Any]:
+    """Return bytes needed again after they were dropped for lack of memory (``memory.stat``, v1 or v2).
+
+    The kernel's counts are of pages; those of v1 without ``total_`` leave out cgroups inside.
+    """
+    fields = dict(line.partition(" ")[::2] for line in stat.splitlines())
+    before = "total_" if "total_workingset_refault_file" in fields else ""
+    pages = [int(fields[before + "workingset_refault_" + what]) for what in ("file", "anon")]
+    return {"refaulted_bytes": sum(pages) * os.sysconf("SC_PAGE_SIZE")}
+
+
+def memory_limit(directories: List[str]) -> Optional[int]:
+    """Return the least memory limit of cgroups in bytes; ``None`` where none is below the machine's memory."""
+    limits = []
+    for directory in directories:
+        for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
+            try:
+                limits.append(int(text(directory + "/" + name)))
+            except (OSError, ValueError):  # not of this version, or "max"
+                continue
+    # Version 1 writes a limit beyond any memory where there is none.
+    most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min((limit for limit in limits if limit < most), default=None)
+
+
 FILES: Tuple[Tuple[str, Callable[[str], Dict[str, Any]]], ...] = (
     ("/proc/stat", cpu_seconds),
     ("/proc/pressure/cpu", lambda pressure: {"psi_some_s": pressure_s(pressure)}),

@@ -239,6 +239,7 @@ _RATES = {
     "throttled_s": ("throttled by the CPU quota", "cores"),
     "throttled_periods": ("throttled periods", "per second"),
     "periods": ("periods of the CPU quota", "per second"),
+    "refaulted_bytes": ("dropped from memory and needed again", "bytes per second"),
 }
 #: Momentary columns: the counter's name and unit.
 _LEVELS = {

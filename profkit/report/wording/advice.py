@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from profkit.report import units
 from profkit.report.document import Block, Bullets
 from profkit.report.text import clean
+from profkit.report.wording.evidence import value_text
 from profkit.report.wording.functions import display_name, location
 from profkit.verdict.types import Advice
 
@@ -93,6 +94,12 @@ _CACHES: Mapping[str, str] = {
     "triton": "TRITON_CACHE_DIR",
 }
 
+
+def _limit(a: Advice) -> str:
+    limit = a.numbers.get("limit")
+    return "" if limit is None else f": its container is limited to {value_text('bytes', limit)}"
+
+
 #: A command with a remark, or a remark alone, by the kind of advice.
 ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     "limit-threads": lambda a: (_capture(a, "limited"), ""),
@@ -141,11 +148,16 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         _command(a),
         "on both sides: is its compiled part installed, and which variables select another implementation?",
     ),
-    "warm-files": lambda a: (
+    "warm-files": lambda a: ((), "read the files ahead or in other threads, or from faster storage"),
+    "warm-baseline": lambda a: (
+        (),
+        "if the baseline's files were in memory only because it was not the first run, capture it again",
+    ),
+    "more-memory": lambda a: (
         (),
         (
-            "read the files ahead or in other threads, or from faster storage; if the baseline's files were in "
-            "memory only because it was not the first run, capture it again"
+            f"give it more memory{_limit(a)}, or let it need less: smaller files, or fewer of them at a time; "
+            "memory that programs do not use keeps the files that were read"
         ),
     ),
     "compile-once": lambda a: (

@@ -70,6 +70,8 @@ SIGNALS: Mapping[str, str] = {
     "library.new": "library code that the baseline did not run, mostly of {subject}",
     "jit": "{subject} compiling functions",
     "storage.bytes": "read from storage, not from memory",
+    "memory.refaulted": "dropped for lack of memory and needed again",
+    "memory.limit": "memory limit of its container",
     "own.imports": "imports of libraries",
     "starts": "starting more processes",
     "imports.compiled": "compiling modules that had no byte code",

@@ -133,13 +133,19 @@ _LOST_SLICES = (
 
 
 def _reading(p: VerdictNumbers) -> str:
-    added = p.number("storage.added") or 0.0
-    storage = (
-        f" Storage delivered {value_text('bytes', added)} that were in memory for the baseline."
-        if added >= value("input.larger-bytes")
-        else ""
-    )
+    added, again, limit = (p.number(n) for n in ("storage.added", "memory.refaulted", "memory.limit"))
+    storage = ""
+    if p.kind == "short-memory":
+        limited = f" (its container is limited to {value_text('bytes', limit)})" if limit is not None else ""
+        storage = (
+            f" {value_text('bytes', again)} were read again after being dropped for lack of memory{limited}."
+        )
+    elif (added or 0.0) >= value("input.larger-bytes"):
+        whence = "" if p.alone else " that were in memory for the baseline"
+        storage = f" Storage delivered {value_text('bytes', added)}{whence}."
     part = p.share("account.reading")
+    if p.alone:
+        return f"Reading files takes {part} of the wall.{storage}"
     return f"Reading files makes up {part} of the lost time, and no more is read than before.{storage}"
 
 

@@ -39,6 +39,7 @@ _KINDS = {
     "cpu-quota": "by a CPU quota",
     "shared-hardware": "for shared hardware",
     "shared-gpu": "for the GPU",
+    "short-memory": "for lack of memory",
 }
 
 #: Plain profiles show that CPUs were lacking, but not why.
@@ -62,11 +63,14 @@ _OF_RULE = {
     "more-threads": "Too many threads",
 }
 
+#: Headlines of a run alone that say something else than those of a pair.
+_OF_RULE_ALONE = {"reading": "Reading files takes long"}
+
 
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     """Return the verdict as a headline, a sentence, and the cause that scripts match."""
     headline, tone = _HEADLINES[verdict.cause]
-    headline = _OF_RULE.get(verdict.rule, headline)
+    headline = (_OF_RULE | (_OF_RULE_ALONE if alone else {})).get(verdict.rule, headline)
     if verdict.kind:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")

@@ -348,6 +348,16 @@ def _more_workers(case: Case, lost: float) -> Found:
     yield Advice("more-workers", cures="speed", numbers=numbers)
 
 
+def _files(case: Judged, lost: float) -> Found:
+    if case.read("reading.kind"):
+        limit = case.now.memory_limit_bytes
+        yield Advice("more-memory", numbers={} if limit is None else {"limit": limit})
+        return
+    yield Advice("warm-files")
+    if isinstance(case, Case):
+        yield Advice("warm-baseline")
+
+
 def _release_gil(case: Judged, lost: float) -> Found:
     held = [part for part in case.account.bucket("gil").parts if part.kind == "holder"]
     if held:
@@ -371,7 +381,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "compare-libraries": lambda case, lost: (
         Advice("compare-libraries", ("python", "-m", "pip", "show", str(case.read("library.named") or ""))),
     ),
-    "warm-files": lambda case, lost: (Advice("warm-files"),),
+    "files": _files,
     "as-wide": _as_wide,
     "run-to-end": _run_sides("run-to-end", lambda side, status: status != 0),
     "capture-exact": _run_sides("capture-exact", lambda side, status: True),

@@ -130,6 +130,16 @@ def _iterations(case: Case) -> Found:
     )
 
 
+def _refaulted(case: Judged) -> Found:
+    """Return what was dropped from memory and needed again, where it is of note."""
+    before, now = (side.refaulted_bytes for side in (case.before, case.now))
+    if now is not None and now >= value("input.larger-bytes"):
+        yield Evidence("memory.refaulted", "bytes", before, now)
+        if case.now.memory_limit_bytes is not None:
+            before, now = case.before.memory_limit_bytes, case.now.memory_limit_bytes
+            yield Evidence("memory.limit", "bytes", before, now)
+
+
 def _gpu(case: Case) -> Found:
     """Return the GPUs' utilisation if only the candidate's is known, or if it clearly fell."""
     a, b = case.before, case.now
@@ -168,6 +178,7 @@ WAITS_OFF_CPU: Producers = {
     "starts": lambda case: [Evidence("starts", "s", 0.0, case.account.starts_s)],
     "reading": lambda case: [Evidence("reading", "s", *case.account.reading_s)],
     "storage": of_sides("storage.bytes", "bytes", lambda side: side.storage_bytes),
+    "refaulted": _refaulted,
     "compiled": _compiled,
     "processes": _processes,
     "gil": _waited("gil", "gil"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads, workers_lack_cpus
 from profkit.verdict.readings.known_values import growth_of
-from profkit.verdict.rule import Case, Reading
+from profkit.verdict.rule import Case, Judged, Reading
 from profkit.verdict.thresholds import value
 
 
@@ -95,6 +95,12 @@ def _settings_queue(case: Case) -> float | None:
 def _gil_over_queue(case: Case) -> bool:
     gil = separate(case, "gil") or 0.0
     return gil > max(separate(case, "queue") or 0.0, _settings_queue(case) or 0.0)
+
+
+def reading_kind(case: Judged, part: str) -> str | None:
+    """Return ``short-memory`` if at least a part of what storage delivered had been in memory before."""
+    again, stored = case.number("memory.refaulted"), case.number("storage.added")
+    return "short-memory" if again >= max(value("input.larger-bytes"), value(part) * stored) else None
 
 
 def _imported(case: Case) -> float | None:
@@ -237,6 +243,17 @@ LOST_TIME: Mapping[str, Reading] = {
         "bytes",
         "additional bytes that storage delivered, since they were not in memory",
         lambda side: side.storage_bytes,
+    ),
+    "memory.refaulted": growth_of(
+        "bytes",
+        "additional bytes needed again after they were dropped for lack of memory",
+        lambda side: side.refaulted_bytes,
+    ),
+    "memory.limit": Reading("bytes", "memory limit of its container", lambda c: c.now.memory_limit_bytes),
+    "reading.kind": Reading(
+        "text",
+        "whether most of what storage delivered had been dropped for lack of memory",
+        lambda c: reading_kind(c, "part.most"),
     ),
     "account.starts": Reading(
         "share",

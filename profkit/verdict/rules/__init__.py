@@ -90,6 +90,7 @@ RULES_ALONE: tuple[Rule, ...] = (
     data_starvation.LOADING_ALONE,
     interpreter_lock.GIL_ALONE,
     garbage_collection.COLLECTIONS_ALONE,
+    blocked.READING_ALONE,
     blocked.STOPPED_ALONE,
     blocked.OFF_CPU_ALONE,
 )

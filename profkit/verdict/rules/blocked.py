@@ -10,6 +10,7 @@ READING = Rule(
     cause="blocked",
     about="most of the lost time is reading files, on a CPU or off it, and no more is read than before",
     bucket="blocked",
+    kind="reading.kind",
     # The kernel copies what storage delivers while the thread runs, so some of it is cost per call.
     part="account.reading",
     requires=("pair.counters",),
@@ -20,9 +21,9 @@ READING = Rule(
         no("input.larger"),
     ),
     confidence=0.85,
-    evidence=("reading", "storage", "main-wait", "wall"),
-    advice=("warm-files",),
-    numbers=("account.reading", "storage.added"),
+    evidence=("reading", "storage", "refaulted", "main-wait", "wall"),
+    advice=("files",),
+    numbers=("account.reading", "storage.added", "memory.refaulted", "memory.limit"),
 )
 
 OFF_CPU = Rule(
@@ -79,6 +80,14 @@ STOPPED = Rule(
     evidence=("lumps", "lumps-alike", "wall"),
     advice=("capture-both",),
     numbers=("lumps.median", "lumps.count"),
+)
+
+READING_ALONE = alone(
+    READING,
+    "most of the wall is reading files, on a CPU or off it",
+    more("account.reading", "alone.most"),
+    confidence=0.85,
+    evidence=("reading", "storage", "refaulted", "main-wait"),
 )
 
 STOPPED_ALONE = alone(
