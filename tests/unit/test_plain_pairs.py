@@ -286,17 +286,20 @@ def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -
 
 def test_a_function_that_stood_there_uncalled_is_not_new_code(tmp_path: Path) -> None:
     """It is new where it stands in the place of another."""
-    before = profiled(tmp_path / "before", SCRIPT)
+    script = SCRIPT.replace(
+        "-200", "-2000"
+    )  # takes ten times as long as what it replaces, on a busy machine too
+    before = profiled(tmp_path / "before", script)
 
     def matched(found: Diff, *names: str) -> list[str]:
         return [found.table.match[found.table.name.index(name)] for name in names]
 
-    found = diffed(before, profiled(tmp_path / "chosen", SCRIPT.replace("        rest(", "        listed(")))
+    found = diffed(before, profiled(tmp_path / "chosen", script.replace("        rest(", "        listed(")))
     assert matched(found, "rest", "listed") == ["uncalled", "uncalled"]
     # An edit that leaves all lines where they were does not show: it may have chosen the function.
     assert found.verdict.cause == "inconclusive"
     assert "listed makes up" in comparison_block(found).summary
-    found = diffed(before, profiled(tmp_path / "renamed", SCRIPT.replace("rest(", "distinct(")))
+    found = diffed(before, profiled(tmp_path / "renamed", script.replace("rest(", "distinct(")))
     assert matched(found, "rest", "distinct") == ["gone", "new"]
 
 

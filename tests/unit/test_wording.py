@@ -323,8 +323,8 @@ MAIN = FunctionKey("project", "model/train.py", "main")
         (
             Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
             (
-                "# 16 processes share 8 CPUs: start at most 8 of them; workers: DataLoader(…, num_workers=7), "
-                "Pool(processes=7)"
+                "# 16 processes share 8 CPUs: start at most 8 of them, the one that starts the others included; "
+                "workers: DataLoader(…, num_workers=7), Pool(processes=7)"
             ),
         ),
         (

@@ -29,6 +29,8 @@ def _start_fewer(a: Advice) -> str:
     n = a.numbers
     cpus = units.cpus(float(n["cpus"] or 0.0))
     text = f"{n['processes']} processes share {cpus}: start at most {n['most']} of them"
+    if n.get("workers") and n["workers"] != n["most"]:
+        text += ", the one that starts the others included"
     if a.subject:
         text += f"; workers: {a.subject}{_place(a)}"
     elif n.get("workers"):
