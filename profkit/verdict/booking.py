@@ -158,7 +158,8 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
         merged,
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
-        reading_s=(0.0, _reading_s(c, c, reads, syncs)[1]),
+        # Without what was waited for, the names are those of reading from a socket too.
+        reading_s=(0.0, 0.0 if c.off_by is None else _reading_s(c, c, reads, syncs)[1]),
         starts_s=_started_s(c, starts),
         helpers_waited=waited_kinds(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),

@@ -294,7 +294,8 @@ def test_files_that_were_in_memory_before(run_s: float, off_s: float) -> None:
 @pytest.mark.parametrize(("again", "kind"), [(800_000_000, "short-memory"), (300_000_000, None)])
 def test_files_that_are_read_again_for_lack_of_memory(again: int, kind: str | None) -> None:
     def side(run_s: float, off_s: float, stored: int, again: int, limit: int | None) -> Run:
-        made = program([*training(), Fn(READ, 40, run_s, off=off_s, callers={"main": 40})])
+        made = program([Fn(READ, 40, run_s, off=off_s, callers={"main": 40}), *training()])
+        made = with_pauses(made, (Pause(0, "disk", off_s, 40),))
         machine = replace(made.machine, refaulted_bytes=again, memory_limit_bytes=limit)
         return replace(with_main(made, storage_bytes=stored, read_bytes=900_000_000), machine=machine)
 
@@ -307,6 +308,8 @@ def test_files_that_are_read_again_for_lack_of_memory(again: int, kind: str | No
     # Of one run it is unknown what had to be read a first time: a third of it is enough.
     alone = said(slow)
     assert (alone.cause, alone.rule, alone.kind) == ("blocked", "reading", "short-memory")
+    # What is in memory is read as fast as it can be.
+    assert said(side(8.0, 0.0, 4096, 0, None)) is None
 
 
 def test_files_that_are_written_to_the_disk_each_time() -> None:

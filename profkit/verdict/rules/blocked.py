@@ -84,8 +84,9 @@ STOPPED = Rule(
 
 READING_ALONE = alone(
     READING,
-    "most of the wall is reading files, on a CPU or off it",
+    "most of the wall is reading files, on a CPU or off it, and not only from memory",
     more("account.reading", "alone.most"),
+    more("storage.added", "input.larger-bytes"),
     confidence=0.85,
     evidence=("reading", "storage", "refaulted", "main-wait"),
 )
