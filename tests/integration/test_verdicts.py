@@ -202,8 +202,8 @@ def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: 
     assert_adds_up(found)
     # 20 jobs on two workers wait for 1.1 s longer; the same is computed beside.
     assert found.account.seconds("blocked") + found.account.seconds("loading") > 0.5
-    assert abs(found.account.seconds("work")) < 0.05
-    assert abs(found.account.seconds("code")) < 0.05
+    for bucket in ("work", "code"):
+        assert abs(found.account.seconds(bucket)) < 0.2 * found.account.added_s
 
 
 #: The same program, which ends in the middle of its work.
