@@ -90,8 +90,8 @@ def test_a_loop_added_in_blur_is_a_change_of_blur(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_twice_the_steps_is_more_work_that_starts_in_main(tmp_path: Path) -> None:
-    baseline = capture(tmp_path / "before", IMAGES.format(turns=4), "100")
-    doubled = capture(tmp_path / "after", IMAGES.format(turns=4), "200")
+    baseline = capture(tmp_path / "before", IMAGES.format(turns=4), "400")
+    doubled = capture(tmp_path / "after", IMAGES.format(turns=4), "800")
     found = compared(baseline, doubled)
     assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
     assert found.verdict.subject == "main"
