@@ -44,8 +44,7 @@ class Meters:
         self._files: dict[str, int] = {}
         self._base: dict[str, float] = {}
         self._last: dict[str, float] = {}
-        self._cgroup: list[str] | None = None
-        self._memory_cgroup: list[str] | None = None
+        self._cgroups: dict[str, list[str]] = {}
         self._membership = b""
         self._gpus = Gpus()
         self.time_ns = array("q")
@@ -92,13 +91,13 @@ class Meters:
         if membership == self._membership or not lives(self._target):
             return  # an ended process is in no cgroup
         self._membership = membership
-        self._follow_cpu(machine.cgroup_directories("cpu", self._target))
-        self._follow_memory(machine.cgroup_directories("memory", self._target))
+        for controller, follow in (("cpu", self._follow_cpu), ("memory", self._follow_memory)):
+            directories = machine.cgroup_directories(controller, self._target)
+            if directories and directories != self._cgroups.get(controller):
+                self._cgroups[controller] = directories
+                follow(directories)
 
     def _follow_cpu(self, directories: list[str]) -> None:
-        if not directories or directories == self._cgroup:
-            return
-        self._cgroup = directories
         quota = machine.quota_cpus(directories)
         if quota is not None:
             self.quota_cpus = quota if self.quota_cpus is None else min(quota, self.quota_cpus)
@@ -108,9 +107,6 @@ class Meters:
         self._count_on("throttled_s", "throttled_periods", "periods", "cgroup_psi_some_s")
 
     def _follow_memory(self, directories: list[str]) -> None:
-        if not directories or directories == self._memory_cgroup:
-            return
-        self._memory_cgroup = directories
         limit = machine.memory_limit(directories)
         if limit is not None:
             self.memory_limit_bytes = min(limit, self.memory_limit_bytes or limit)

@@ -205,6 +205,8 @@ def find_stragglers(table: RankTable, work: Work, *, waiting_seen: bool) -> list
             kind = "collections"
         everywhere = slower_everywhere(work.seconds[r], of_others[r])
         if everywhere and kind in ("slower", "longer"):
+            if waiting_seen and pace[r] <= usual_paces[r]:
+                continue  # where it ran cost it more CPU time, and as much less queueing
             kind = "slower-cpu"
         elif kind == "blocked" and off_excess is not None:
             kind = why_off(off_excess[r], excess_s["blocked"])

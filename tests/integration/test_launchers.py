@@ -348,9 +348,8 @@ def test_a_balanced_job_has_no_straggler(tmp_path: Path) -> None:
     command = [*mpirun(), sys.executable, MPI_RANKS, "150"]
     captured(tmp_path, *command, env=mpi_environment(), timeout=300)
     found = read_ranks([tmp_path / "run.prof"])
-    # Four ranks on two CPUs: that one of them lacks CPUs more than others may be true, and that its CPU is slower
-    # beside other work of the machine.
-    assert {s.kind for s in found.study.stragglers} <= {"queue", "slower-cpu"}, found.report()
+    # Four ranks on two CPUs: that one of them lacks CPUs more than others may be true.
+    assert [s.kind for s in found.study.stragglers if s.kind != "queue"] == [], found.report()
     assert found.study.waiting_seen
     assert found.study.measured
 

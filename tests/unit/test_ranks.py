@@ -105,6 +105,19 @@ def test_where_one_rank_did_not_measure_collections_none_is_accused_of_them(tmp_
     assert (straggler.kind, straggler.collects_s) == ("slower", None)
 
 
+@pytest.mark.parametrize(("queue", "kinds"), [(3.0, ["slower-cpu"]), (0.2, [])])
+def test_a_slower_cpu_that_saves_as_much_queueing_holds_nobody_up(
+    tmp_path: Path, queue: float, kinds: list[str]
+) -> None:
+    """Beside other work of the machine: all its functions take longer on a CPU, for which it waits less."""
+    usual = {"gradient": Did(100, 4.0, 3.0), "load": Did(100, 1.0)}
+    slow = {"gradient": Did(100, 6.0, queue), "load": Did(100, 1.5)}
+    runs = [
+        rank_run(r, {**(slow if r == 3 else usual), ALLREDUCE: Did(100, 0.1, 0.0, 0.9)}) for r in range(8)
+    ]
+    assert [one.kind for one in study(write_job(tmp_path, runs)).study.stragglers] == kinds
+
+
 def test_a_slow_host_is_named(tmp_path: Path) -> None:
     runs = [
         rank_run(r, {"gradient": Did(100, 5.0 if r < 2 else 4.0)}, host="slow" if r < 2 else f"fast{r // 4}")
