@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from profkit.measure.inventory import active_seconds
 from profkit.measure.waits_by_name import is_wait
 from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats
-from profkit.model.pauses import WAITS
+from profkit.model.pauses import WAITS, PauseKind
 
 #: Fewest looks at a function that waits by design, whose kinds are then taken for all of its waiting.
 ENOUGH_LOOKS = 10
@@ -64,6 +66,13 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
             found[row] = 0.0
     whole = float(found.sum())
     return found * min(1.0, active / whole) if whole > 0 else None
+
+
+def times_seen(kind: PauseKind, processes: Iterable[Process]) -> int:
+    """Return how often a thread of these processes was seen in a pause of this kind."""
+    return sum(
+        pause.count for p in processes for t in p.threads for pause in t.pauses or () if pause.what == kind
+    )
 
 
 def paused(thread: Thread, *kinds: str) -> Floats:

@@ -11,6 +11,7 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
+from profkit.measure.pause_seconds import times_seen
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
@@ -44,7 +45,8 @@ class SideFacts:
     `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods;
     `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
     are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
-    process. `memory_bytes` is the largest peak of any process. `file`, `inventory`, `revision` and
+    process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
+    processes was seen waiting for the interpreter's lock. `file`, `inventory`, `revision` and
     `worker_packages` (longest imports of other processes) are the first run's.
     """
 
@@ -82,6 +84,7 @@ class SideFacts:
     storage_bytes: float | None = None
     memory_limit_bytes: float | None = None
     refaulted_bytes: float | None = None
+    gil_looks: float | None = None
     processes: int = 0
     threads: int = 0
     cpu_model: str = ""
@@ -266,6 +269,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "storage_bytes": known_sum(p.storage_bytes for p in run.processes),
         "memory_limit_bytes": machine.memory_limit_bytes if machine else None,
         "refaulted_bytes": machine.refaulted_bytes if machine else None,
+        "gil_looks": float(times_seen("gil", mains)),
     }
 
 

@@ -214,6 +214,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "account.gil": _of_wall(": waiting for the interpreter's lock", lambda account: account.seconds("gil")),
     "account.gc": _of_wall(": garbage collection", lambda account: account.seconds("gc")),
     "gc.function": READINGS["gc.function"],
+    "gil.looks": READINGS["gil.looks"],
     "gil.held": replace(
         READINGS["gil.held"], about="part of account.gil during which known functions held the lock"
     ),

@@ -965,5 +965,40 @@ def test_fewer_workers_leave_cpus_idle() -> None:
     two, one = pool(2), pool(1)
     found = judged(two, one)
     assert (found.verdict.cause, found.verdict.rule) == ("thread-settings", "fewer-workers")
-    assert "1 process at work instead of 2" in comparison_block(found).summary
+    assert "2 processes at once instead of 3" in comparison_block(found).summary
     assert {a.kind for a in found.verdict.advice} >= {"more-workers"}
+
+
+def loading(workers: int, off: float) -> Run:
+    """A loop that waits for its loaders, which sleep for their storage."""
+    get = Fn("get", 9, 0.01, callers={"main": 9}, file=QUEUE_GET)
+    wait = Fn(ACQUIRE, 9, off=off, callers={"get": 9})
+    tasks = {"task": 12 // workers}
+    slept = Fn(SLEEP, 12 // workers, off=off - 0.4 / workers, callers=tasks)
+    loader = [Fn("task", 12 // workers, 0.4 / workers), slept]
+    return program([Fn("main", 1, 0.1), get, wait], workers=[loader] * workers)
+
+
+def test_a_loop_that_waits_for_fewer_loaders() -> None:
+    found = diffed(loading(4, 1.0), loading(1, 3.8))
+    assert (found.verdict.cause, found.verdict.rule) == ("thread-settings", "fewer-workers")
+    assert "2 processes at once instead of 5" in comparison_block(found).summary
+    # Three of four cannot take four times as long for being fewer.
+    assert diffed(loading(4, 1.0), loading(3, 4.0)).verdict.rule == "loading"
+    assert diffed(loading(4, 1.0), loading(4, 4.0)).verdict.rule == "loading"
+
+
+def test_a_few_looks_at_the_interpreters_lock_are_no_cause() -> None:
+    """On a busy machine one look may stand for a tenth of a second."""
+
+    def side(waited: float, looks: int) -> Run:
+        functions = [Fn("main", 1, 1.0), Fn("spin", 1, 0.5, callers={"main": 1})]
+        run = program([*functions, Fn(ACQUIRE, 1, off=0.1 + waited, callers={"main": 1})])
+        return with_pauses(run, (Pause(2, "gil", waited, looks), Pause(1, "gil-held", waited, looks)))
+
+    for looks, rule in ((10, "gil"), (9, None)):
+        found = diffed(side(0.0, 0), side(2.0, looks)).verdict
+        assert (found.rule == "gil") is (rule == "gil")
+        run = side(2.0, looks)
+        alone = judge_run(run, run.processes).verdict
+        assert (alone is not None and alone.rule == "gil") is (rule == "gil")

@@ -334,3 +334,15 @@ def test_loops_that_run_longer_have_more_data(tmp_path: Path) -> None:
     # Two functions that do more may as well have been changed.
     two = profiled(tmp_path / "two", looping(8000, smoothed=4000))
     assert diffed(small, two).verdict.rule != "longer-loops"
+
+
+def test_one_slower_function_is_no_cause_where_most_of_the_loss_is_waiting() -> None:
+    def side(blurred: float, slept: float) -> Run:
+        sleep = Fn("<built-in method time.sleep>", 100, off=slept, callers={"step": 100})
+        return plain(
+            [replace(f, run=f.run * (blurred if f.name == "sharpen" else 1.0)) for f in training()] + [sleep]
+        )
+
+    assert diffed(side(1.0, 0.1), side(3.0, 0.1)).verdict.rule == "one-function"
+    found = diffed(side(1.0, 0.1), side(3.0, 8.0)).verdict
+    assert (found.cause, found.rule) != ("code-change", "one-function")

@@ -201,7 +201,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
     ),
     "more-workers": lambda a: (
         (),
-        f"start as many workers as the baseline: {a.numbers['before']} processes at work, not {a.numbers['after']}",
+        f"start as many workers as the baseline: {a.numbers['before']} processes at once, not {a.numbers['after']}",
     ),
     "more-loaders": lambda a: ((), "use more loader workers, or load faster: CPUs were free"),
 }

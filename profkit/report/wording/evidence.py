@@ -48,7 +48,7 @@ SIGNALS: Mapping[str, str] = {
     "started.threads": "threads started",
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
-    "workers": "processes at work",
+    "workers": "processes at once",
     "threads.working": "threads at work",
     "pools.threads": "threads of the libraries' pools",
     "cores.used": "CPUs that the program kept busy",

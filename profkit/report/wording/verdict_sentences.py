@@ -153,9 +153,9 @@ def more_threads(p: VerdictNumbers) -> str:
 
 
 def fewer_workers(p: VerdictNumbers) -> str:
-    """Say how many processes work instead of how many."""
+    """Say how many processes there are instead of how many."""
     workers = units.counted(round(p.number("workers") or 0.0), "process", "processes")
-    return _fewer(p, f"The candidate has {workers} at work instead of {p.count('workers-before')}")
+    return _fewer(p, f"The candidate has {workers} at once instead of {p.count('workers-before')}")
 
 
 def undecided(p: VerdictNumbers) -> str:

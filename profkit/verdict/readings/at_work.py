@@ -6,16 +6,31 @@ from collections.abc import Mapping
 
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.known_values import factor_of, of_sides
-from profkit.verdict.rule import Reading
+from profkit.verdict.rule import Case, Reading
 
 
 def _at_once(side: SideFacts) -> float:
-    return float(sum(host.working for host in side.inventory.hosts))
+    """Return processes at once, whether they work or wait: a loader that waits for its storage is one as well."""
+    hosts = side.inventory.hosts
+    return float(sum(host.workers for host in hosts) + max(1, sum(host.ranks for host in hosts)))
+
+
+def _beyond_fewer(case: Case) -> float | None:
+    """Return the slow-down over what fewer workers or ranks can cost, where they do all the work (Amdahl 1967)."""
+    before, now = (
+        max(1, sum(host.workers + host.ranks for host in side.inventory.hosts))
+        for side in (case.before, case.now)
+    )
+    slowdown = case.read("time.slowdown")
+    return slowdown * now / before if isinstance(slowdown, float) else None
 
 
 AT_WORK: Mapping[str, Reading] = {
-    **of_sides("workers", "count", "processes that work at once", _at_once),
-    "workers.factor": factor_of("workers", _at_once),
+    **of_sides("workers", "count", "processes at once: the main process or the ranks, and workers", _at_once),
+    "time.beyond-fewer": Reading(
+        "factor", "the slow-down over the factor by which there are fewer workers or ranks", _beyond_fewer
+    ),
+    "workers.factor": factor_of("processes at once", _at_once),
     **of_sides(
         "processes", "count", "processes of the run, one after another too", lambda side: side.processes
     ),

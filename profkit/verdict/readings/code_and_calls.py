@@ -169,6 +169,11 @@ def _gained(s: Signals, row: int) -> float | None:
     return s.movement.top_gain / whole if whole > 0 else None
 
 
+def _top_of_lost(case: Case) -> float | None:
+    gain = case.signals.movement.top_gain
+    return gain / max(gain, case.account.program_s) if gain > 0 else None
+
+
 def most_calls(case: Case) -> Part | None:
     """Return the function with most of the time of added calls; ``None`` where none has most of it."""
     found = case.account.bucket("work")
@@ -321,6 +326,9 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     ),
     "function.gain": Reading(
         "share", "added time of function.subject, as a part of the baseline's CPU time", _of_top(_gained)
+    ),
+    "function.of-lost": Reading(
+        "share", "added time of function.subject, as a part of the lost time", _top_of_lost
     ),
     "function.apart": Reading(
         "factor",

@@ -221,6 +221,11 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the added waiting for the interpreter's lock during which known functions held it",
         lambda c: gil_held(c.account),
     ),
+    "gil.looks": Reading(
+        "count",
+        "times that a thread was seen waiting for the interpreter's lock",
+        lambda c: c.now.gil_looks,
+    ),
     "account.imports": Reading(
         "share",
         "part of the lost time: imports in other processes than the main one",
@@ -298,6 +303,9 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "account.speed": _lost("cost per call", "speed"),
     "account.calls-and-cost": _lost("more calls, and cost per call", "work", "speed"),
+    "account.cost-and-off": _lost(
+        "cost per call, and off the CPU, not queueing", "speed", "blocked", "loading", "imbalance"
+    ),
     "account.cost-and-queue": _lost("cost per call, and queueing", "speed", "queue"),
     "account.capture": Reading(
         "share", "capture overhead, as a part of the overhead plus the program's own change", _captured

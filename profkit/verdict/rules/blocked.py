@@ -32,7 +32,7 @@ OFF_CPU = Rule(
     about="most of the lost time is I/O, locks, sleep or a stopped process",
     bucket="blocked",
     requires=("pair.counters",),
-    unless=("loading", "more-ranges"),
+    unless=("loading", "more-ranges", "fewer-workers"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),

@@ -79,6 +79,8 @@ CALLS_PER_CALL = Rule(
 ONE_SLOWER: tuple[Condition, ...] = (
     more("function.part", "one-function.part"),
     more("function.gain", "code.of-baseline"),
+    # Of what was lost, most may be waiting.
+    more("function.of-lost", "code.part"),
     no("function.source-known"),
     # A lack of CPUs slows what has threads of its own, or waits, up to 170 times as much as other functions.
     no("function.may-wait"),

@@ -15,6 +15,7 @@ GIL = Rule(
         more("time.slowdown", "time.noticed"),
         more("account.gil", "part.most"),
         more("gil.held", "part.most"),
+        more("gil.looks", "waits.looks"),
     ),
     confidence=0.9,
     evidence=("gil", "gil-holders", "blocked-on"),
@@ -27,6 +28,7 @@ GIL_ALONE = alone(
     "the critical path waited for the interpreter's lock for a large part of the wall",
     more("account.gil", "alone.waits"),
     more("gil.held", "part.most"),
+    more("gil.looks", "waits.looks"),
     confidence=0.8,
     strength="account.gil",
 )

@@ -14,7 +14,6 @@ def _fewer(what: str) -> tuple[Condition, ...]:
         less(f"{what}.factor", "threads.fewer"),
         less("cores.factor", "threads.fewer"),
         less("cpu.factor", "time.noticed"),
-        more("account.speed", "part.most"),
     )
 
 
@@ -25,13 +24,19 @@ FEWER_WORKERS = Rule(
     id="fewer-workers",
     cause="thread-settings",
     about=(
-        "fewer processes work at once than in the baseline; the program needs no more CPU time, but keeps fewer "
+        "there are fewer processes at once than in the baseline; the program needs no more CPU time, but keeps fewer "
         "CPUs busy"
     ),
     bucket="speed",
+    # Where the main process waits for its workers, it waits longer for fewer of them.
+    part="account.cost-and-off",
     requires=("pair.counters",),
     unless=_UNLESS,
-    conditions=_fewer("workers"),
+    conditions=(
+        *_fewer("workers"),
+        less("time.beyond-fewer", "time.noticed"),
+        more("account.cost-and-off", "part.most"),
+    ),
     alternatives=(NO_QUEUE,),
     confidence=0.85,
     strength="time.log-slowdown",
@@ -47,7 +52,7 @@ FEWER_THREADS = Rule(
     bucket="speed",
     requires=("pair.counters",),
     unless=(*_UNLESS, "fewer-workers"),
-    conditions=_fewer("threads-at-work"),
+    conditions=(*_fewer("threads-at-work"), more("account.speed", "part.most")),
     alternatives=(NO_QUEUE,),
     confidence=0.85,
     strength="time.log-slowdown",
