@@ -54,7 +54,7 @@ class Rows:
 
 
 #: In `pauses.what`, one number for each method of MPI.
-RANK_CALLS, LAST_RANK_CALL = 17, 52
+RANK_CALLS, LAST_RANK_CALL = 18, 53
 
 _COLUMNS = {
     # Sums over returned calls, by function.

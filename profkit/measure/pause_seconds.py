@@ -20,7 +20,7 @@ GIL = WAITS.index("gil")
 LOCK = WAITS.index("lock")
 #: Kinds of waiting that threads without Python functions (autograd, BLAS) of the same process cannot end.
 NOT_FOR_THREADS = [
-    WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "sleep", "stopped")
+    WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "write", "sleep", "stopped")
 ]
 #: Kinds that they can end; they do not take the interpreter's lock.
 _FOR_THREADS = [at for at in range(len(WAITS)) if at not in (*NOT_FOR_THREADS, GIL)]

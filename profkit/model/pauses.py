@@ -27,6 +27,7 @@ PauseKind: TypeAlias = Literal[
     "gc-1",
     "gc-2",
     "stopped",
+    "write",
 ]
 
 #: In the order of their numbers in the tracer's tables, which start at 1.

@@ -15,6 +15,7 @@ from profkit.report.functions import ranked_run
 from profkit.report.timeline import timeline_side
 from tests.integration.capturing import captured, environment, names, script
 from tests.interpreters import EACH_WAY, interpreter
+from tests.requirements import require
 from tests.shared import words_of
 
 #: Seconds of each wait, and of those the part that must be seen to be waited for what it is: looks are random.
@@ -79,6 +80,16 @@ EXPECTED = {
     "for_socket": "socket",
     "for_pipe_by_select": "pipe",
 }
+
+#: Writes rows, each of which is in storage before the next one.
+WRITES = """
+import os, time
+until = time.monotonic() + 1
+with open("rows", "wb", buffering=0) as rows:
+    while time.monotonic() < until:
+        rows.write(bytes(4096))
+        os.fsync(rows.fileno())
+"""
 
 #: Two threads of Python, of which one does nothing but run.
 TURNS = """
@@ -180,6 +191,17 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
     for kind, least in (("gc-0", 20), ("gc-2", 5)):
         assert sum(pause.count for pause in thread.pauses if pause.what == kind) >= least
     assert inclusive(thread, "tidy", "gc-2") > 0 or option == "--sampled"
+
+
+def test_what_waits_until_files_are_written_reads_nothing(tmp_path: Path) -> None:
+    run = captured(tmp_path, sys.executable, script(tmp_path, WRITES), options=("--sampled",))
+    main = run.processes[0].threads[0]
+    seen = dict.fromkeys(("write", "file", "disk"), 0.0)
+    for pause in main.pauses or ():
+        if pause.what in seen:
+            seen[pause.what] += pause.seconds
+    require("storage", sum(seen.values()) > 0.02, "files are written without waiting here, as in memory")
+    assert seen["write"] >= 0.8 * sum(seen.values())
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"])

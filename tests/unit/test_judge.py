@@ -1002,3 +1002,14 @@ def test_a_few_looks_at_the_interpreters_lock_are_no_cause() -> None:
         run = side(2.0, looks)
         alone = judge_run(run, run.processes).verdict
         assert (alone is not None and alone.rule == "gil") is (rule == "gil")
+
+
+@pytest.mark.parametrize(("what", "rule"), [("disk", "reading"), ("file", "reading"), ("write", "off-cpu")])
+def test_files_that_are_written_are_not_read(what: Any, rule: str) -> None:
+    def side(off: float) -> Run:
+        run = program([Fn("main", 1, 1.0), Fn("store", 100, 0.2, off=0.1 + off, callers={"main": 100})])
+        return with_pauses(run, (Pause(1, what, 0.1 + off, 50),))
+
+    found = diffed(side(0.0), side(3.0)).verdict
+    assert (found.cause, found.rule) == ("blocked", rule)
+    assert found.numbers.get("blocked.on", what) == what

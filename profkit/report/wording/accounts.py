@@ -36,6 +36,7 @@ WAITED_FOR: Mapping[str, str] = {
     "socket": "a socket",
     "file": "a file",
     "disk": "the disk",
+    "write": "files to be written",
     "sleep": "a sleep to end",
     "poll": "I/O readiness (poll)",
     "device": "a device",

@@ -80,7 +80,9 @@ _AWAIT: Mapping[str, str] = {
     "pipe": "{} waits for the other end of a pipe: see why that process is slow to write to it, or to read",
     "socket": "{} waits for the other end of a socket: see why it answers late, or ask for more at once",
     "file": "{} waits for files: read less, read ahead, or use faster storage",
-    "disk": "{} waits for the disk: read less, read ahead, write less often, or use faster storage",
+    "disk": "{} waits for the disk: read less, read ahead, or use faster storage",
+    "write": "{} waits for what it writes: write or synchronise less often (one transaction for many rows), or use "
+    "faster storage",
     "sleep": "{} sleeps: wait for what it sleeps for instead",
     "poll": "{} waits for descriptors to be ready: see what should write to them",
     "device": "{} waits for a device, such as a terminal or a GPU",

@@ -208,23 +208,30 @@ static enum pause_kind by_call(long number, const uint64_t *argument) {
     case SYS_sendmmsg:
         return PAUSE_SOCKET;
     case SYS_read:
-    case SYS_write:
     case SYS_readv:
-    case SYS_writev:
     case SYS_pread64:
-    case SYS_pwrite64:
     case SYS_preadv:
-    case SYS_pwritev:
     case SYS_sendfile:
     case SYS_splice:
     case SYS_ioctl:
+        return by_descriptor(argument[0]);
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
     case SYS_fsync:
     case SYS_fdatasync:
-        return by_descriptor(argument[0]);
+    case SYS_ftruncate: {
+        enum pause_kind kind = by_descriptor(argument[0]);
+        return kind == PAUSE_FILE ? PAUSE_WRITE : kind;
+    }
     case SYS_openat:
     case SYS_getdents64:
-    case SYS_msync:
         return PAUSE_FILE;
+    case SYS_msync:
+    case SYS_sync:
+    case SYS_syncfs:
+        return PAUSE_WRITE;
     default:
         return PAUSE_OTHER;
     }

@@ -33,9 +33,10 @@ enum pause_kind {
     PAUSE_GC_1 = 14,
     PAUSE_GC_2 = 15,
     PAUSE_STOPPED = 16,  /* the whole process stood still: stopped, frozen, or its machine was */
+    PAUSE_WRITE = 17,    /* a file being written, or what was written reaching storage */
     /* From here on: in a call that waits for other ranks, on a CPU or off it, by method; see rank_calls.c. */
-    PAUSE_RANKS = 17,
-    PAUSE_KINDS = 53
+    PAUSE_RANKS = 18,
+    PAUSE_KINDS = 54
 };
 
 /* One kind of pause of one function: ns, and number of looks or collections. */
