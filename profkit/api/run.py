@@ -60,10 +60,10 @@ def read(
     """
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
-    # Imports of workers are found by calling contexts, and packages by callers.
+    # Imports of workers are found by calling contexts, packages and who takes a lock by callers.
     whole = running or load_run(path, edges=calls or None)
     one = running is None and not calls and len(whole.processes) == 1
-    if one and (_names_places(whole) or _imports(whole)):
+    if one and (_names_places(whole) or _imports(whole) or _locks(whole)):
         whole = load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
@@ -74,6 +74,12 @@ def _imports(run: model.Run) -> bool:
 
     found = imports_of(run, run.processes)
     return found is not None and found.matter
+
+
+def _locks(run: model.Run) -> bool:
+    from profkit.measure.own_locks import may_take_turns
+
+    return any(map(may_take_turns, run.processes))
 
 
 def _names_places(run: model.Run) -> bool:

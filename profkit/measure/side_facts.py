@@ -11,6 +11,7 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
+from profkit.measure.own_locks import lock_waits
 from profkit.measure.pause_seconds import times_seen
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
@@ -46,8 +47,10 @@ class SideFacts:
     `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
     are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
-    processes was seen waiting for the interpreter's lock. `file`, `inventory`, `revision` and
-    `worker_packages` (longest imports of other processes) are the first run's.
+    processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
+    locks of the program's own code waited for them, on average, and `locked_in` the function where most did.
+    `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
+    run's.
     """
 
     inventory: Inventory
@@ -85,6 +88,8 @@ class SideFacts:
     memory_limit_bytes: float | None = None
     refaulted_bytes: float | None = None
     gil_looks: float | None = None
+    locked_s: float = 0.0
+    locked_in: str = ""
     processes: int = 0
     threads: int = 0
     cpu_model: str = ""
@@ -135,6 +140,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         for run, chosen, own in zip(side.runs, selected, inventories, strict=True)
     ]
     known = {key: _median([facts[key] for facts in each]) for key in each[0]}
+    locked = [_locked(chosen) for chosen in selected]
     memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
     run = side.runs[0]
     host = _host(run)
@@ -155,6 +161,8 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         neighbours=neighbours_of(side.runs),
         revision=revision_of(run),
         worker_packages=_worker_packages(selected[0]),
+        locked_s=float(median([seconds for seconds, _ in locked])),
+        locked_in=locked[0][1],
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,
@@ -170,6 +178,22 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
     mains = main_processes(selected)
     others = [process for process in selected if all(process is not main for main in mains)]
     return tuple(package for package, _ in imported_packages(others))
+
+
+def _locked(selected: Sequence[Process]) -> tuple[float, str]:
+    """Return how long a helper that takes locks of the program's own code waited for them, and where most did."""
+    firsts = [first_thread(process) for process in main_processes(selected)]
+    each = [
+        found
+        for process in selected
+        for thread in process.threads
+        if all(thread is not first for first in firsts) and (found := lock_waits(process, thread))
+    ]
+    names: dict[str, float] = {}
+    for found in each:
+        for name, seconds in found.items():
+            names[name] = names.get(name, 0.0) + seconds
+    return (sum(names.values()) / len(each), max(names, key=names.__getitem__)) if each else (0.0, "")
 
 
 def queued_share(run_s: float | None, wait_s: float | None) -> float | None:

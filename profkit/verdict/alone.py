@@ -214,6 +214,11 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "account.gil": _of_wall(": waiting for the interpreter's lock", lambda account: account.seconds("gil")),
     "account.gc": _of_wall(": garbage collection", lambda account: account.seconds("gc")),
     "gc.function": READINGS["gc.function"],
+    "locked": READINGS["locked"],
+    "locked.in": READINGS["locked.in"],
+    "locked.of-wall": Reading(
+        "share", "part of the wall: locked", lambda o: o.now.locked_s / (o.now.wall_s or math.inf)
+    ),
     "gil.looks": READINGS["gil.looks"],
     "gil.held": replace(
         READINGS["gil.held"], about="part of account.gil during which known functions held the lock"

@@ -279,3 +279,44 @@ def test_an_executor_for_every_two_tasks_is_start_up(tmp_path: Path) -> None:
     assert_adds_up(found)
     # Most of it is neither in functions of the program nor in the main process.
     assert 0.5 * found.account.program_s < found.account.starts_s
+
+
+#: Workers, or threads, that write what they computed one after the other, or at once.
+TURNS = """
+import multiprocessing, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+def work(number):
+    total = sum(number * k % 11 for k in range(5_000))
+    if one_at_a_time:
+        with lock:
+            time.sleep(0.008)
+    else:
+        time.sleep(0.008)
+    return total
+def begin(taken, how):
+    global lock, one_at_a_time
+    lock, one_at_a_time = taken, how == "lock"
+if __name__ == "__main__":
+    who, how = sys.argv[1:]
+    if who == "processes":
+        with multiprocessing.get_context("fork").Pool(6, begin, (multiprocessing.Lock(), how)) as pool:
+            pool.map(work, range(240), chunksize=5)
+    else:
+        begin(threading.Lock(), how)
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(work, range(240)))
+"""
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("who", ["processes", "threads"])
+def test_workers_that_take_turns_wait_for_each_other(tmp_path: Path, who: str) -> None:
+    at_once, in_turn = (capture(tmp_path / how, TURNS, who, how) for how in ("free", "lock"))
+    found = compared(at_once, in_turn)
+    assert (found.verdict.cause, found.verdict.rule) == ("blocked", "own-locks")
+    assert found.verdict.subject == "work"
+    assert_adds_up(found)
+    alone = profkit.read(in_turn).verdict
+    assert alone is not None
+    # What works on a busy machine queues meanwhile.
+    assert (alone.rule, alone.subject) in (("own-locks", "work"), ("run-queue-wait", ""))

@@ -19,7 +19,7 @@ from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence, Verdict
 from tests.builders import Row, captured, foreign, profile, timed, with_main, with_thread
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, one_side, program, training
+from tests.programs import ACQUIRE, PROJECT_FILE, QUEUE_GET, Fn, compare, diffed, one_side, program, training
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
 BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
@@ -1013,3 +1013,43 @@ def test_files_that_are_written_are_not_read(what: Any, rule: str) -> None:
     found = diffed(side(0.0), side(3.0)).verdict
     assert (found.cause, found.rule) == ("blocked", rule)
     assert found.numbers.get("blocked.on", what) == what
+
+
+def taking_turns(locked: float, taker: str = "work", file: str = PROJECT_FILE) -> Run:
+    """Four workers, each of which computes for 0.3 s, and waits so long for a lock."""
+    worker = [
+        Fn("work", 100, 0.3),
+        Fn(taker, 100, callers={"work": 100}, file=file),
+        Fn(ACQUIRE, 100, off=locked, callers={taker: 100}),
+    ]
+    if taker == "work":
+        del worker[1]
+    wait = Fn(ACQUIRE, 1, off=0.6 + locked, callers={"main": 1})
+    run = program([Fn("main", 1, 0.1), wait], workers=[worker] * 4)
+    seen = Pause(len(worker) - 1, "lock", locked, 50)
+    return with_pauses(run, (Pause(1, "lock", wait.off, 50),), *[(seen,)] * 4)
+
+
+@pytest.mark.parametrize("taker", ["work", "__enter__"])
+def test_workers_that_wait_for_a_lock_of_the_program(taker: str) -> None:
+    file = PROJECT_FILE if taker == "work" else "/usr/lib/python3.11/multiprocessing/synchronize.py"
+    found = diffed(taking_turns(0.0, taker, file), taking_turns(1.4, taker, file))
+    assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
+        "blocked",
+        "own-locks",
+        "work",
+    )
+    assert "waited 1.40 s for it on average, against 0 s" in comparison_block(found).summary
+    assert [one.numbers["what"] for one in found.verdict.advice if one.kind == "await"] == ["lock"]
+    alone = said(taking_turns(1.4, taker, file))
+    assert (alone.rule, alone.subject) == ("own-locks", "work")
+
+
+def test_workers_that_wait_for_a_queue_do_not_wait_for_each_other() -> None:
+    queue = "/usr/lib/python3.11/multiprocessing/queues.py"
+    assert (
+        diffed(taking_turns(0.0, "get", queue), taking_turns(1.4, "get", queue)).verdict.rule != "own-locks"
+    )
+    run = taking_turns(1.4, "get", queue)
+    alone = judge_run(run, run.processes).verdict
+    assert alone is None or alone.rule != "own-locks"

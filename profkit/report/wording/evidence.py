@@ -49,6 +49,7 @@ SIGNALS: Mapping[str, str] = {
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
     "workers": "processes at once",
+    "locked": "each worker or thread waiting for a lock of the program",
     "threads.working": "threads at work",
     "pools.threads": "threads of the libraries' pools",
     "cores.used": "CPUs that the program kept busy",

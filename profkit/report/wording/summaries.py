@@ -258,6 +258,16 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         else f"The candidate was off-CPU, not queueing, for {p.share('off')} of its time, against "
         f"{p.share('off-before')}: {_waited_for(p) or 'I/O, locks, or it was stopped'}."
     ),
+    "own-locks": lambda p: (
+        f"Each worker or thread that takes a lock in {display_name(p.subject)} waited "
+        f"{units.seconds(p.number('locked'))} for it"
+        + (
+            f" on average, {p.share('locked.of-wall')} of the wall."
+            if p.alone
+            else f" on average, against {units.seconds(p.number('locked-before'))}: they work one after the other, "
+            f"and keep {p.factor('cores.factor')} as many CPUs busy."
+        )
+    ),
     "stopped": lambda p: (
         f"The whole process was stopped for {p.share('account.stopped')} of the wall: by a signal, with its "
         "container, or with the machine."

@@ -58,6 +58,7 @@ _OF_RULE = {
     "starved-repeats": _STARVED,
     "gpu-waits": "It waits longer for the GPU",
     "fewer-workers": "Too few workers",
+    "own-locks": "Workers wait for each other's lock",
     "imports": "Imports took longer",
     "reading": "Reading files took longer",
     "more-threads": "Too many threads",

@@ -398,5 +398,8 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "collect-less": lambda case, lost: (Advice("collect-less", cures="gc"),),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-workers": _more_workers,
+    "shorter-lock": lambda case, lost: (
+        Advice("await", subject=case.now.locked_in, numbers={"what": "lock"}),
+    ),
     "more-loaders": lambda case, lost: (Advice("more-loaders", cures="loading"),),
 }

@@ -169,7 +169,14 @@ def _gpu_others(case: Case) -> Found:
         yield Evidence("gpu.others", "share", a, b, value("gpu.others"), reading)
 
 
+def _locked(case: Judged) -> Found:
+    alone = not case.account.baseline_s > 0
+    subject = str(case.read("locked.in") or "")
+    yield Evidence("locked", "s", None if alone else case.before.locked_s, case.now.locked_s, subject=subject)
+
+
 WAITS_OFF_CPU: Producers = {
+    "locked": _locked,
     "off": _off,
     "blocked-on": _waited("blocked", "blocked.on"),
     "helpers-blocked-on": _helpers_waited,

@@ -42,7 +42,31 @@ def helpers_busy(account: Account, side: SideFacts) -> float | None:
     return run_s / side.wall_s if run_s is not None and side.wall_s else None
 
 
+def _locked_of_lost(case: Case) -> float:
+    lost, added = case.account.program_s, case.now.locked_s - case.before.locked_s
+    return min(1.0, added / lost) if lost > 0 and added > 0 else 0.0
+
+
+def _waited_longer(case: Case) -> float:
+    """Return what helpers waited for longer that no other one ends, as a part of the lost time."""
+    longer = sum(max(0.0, one.candidate_s - one.baseline_s) for one in case.account.helpers_waited)
+    return min(1.0, longer / case.account.program_s) if case.account.program_s > 0 else 0.0
+
+
 OFF_THE_CPU: Mapping[str, Reading] = {
+    **of_sides(
+        "locked",
+        "s",
+        "waiting for locks that the program's own code takes, of a worker or thread that takes one, on average",
+        lambda side: side.locked_s,
+    ),
+    "locked.of-lost": Reading("share", "added part of the lost time: locked", _locked_of_lost),
+    "helpers.waited-longer": Reading(
+        "share",
+        "added waiting of all other threads and processes for a sleep, storage or a peer, as a part of the lost time",
+        _waited_longer,
+    ),
+    "locked.in": Reading("text", "function that most of them wait in", lambda c: c.now.locked_in or None),
     "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
     "loading.of-off": Reading(
         "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off

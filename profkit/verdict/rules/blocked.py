@@ -32,7 +32,7 @@ OFF_CPU = Rule(
     about="most of the lost time is I/O, locks, sleep or a stopped process",
     bucket="blocked",
     requires=("pair.counters",),
-    unless=("loading", "more-ranges", "fewer-workers"),
+    unless=("loading", "more-ranges", "fewer-workers", "own-locks"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
@@ -47,6 +47,47 @@ OFF_CPU = Rule(
     evidence=("off", "blocked-on", "helpers-blocked-on", "gpu", "main-wait"),
     advice=("await",),
     numbers=("off", "off-before", "blocked.on"),
+)
+
+LOCKED = Rule(
+    id="own-locks",
+    cause="blocked",
+    about=(
+        "workers or threads wait for a lock that the program's own code takes, and fewer CPUs are busy: they work "
+        "one after the other"
+    ),
+    bucket="blocked",
+    # What works while the others wait is on the critical path.
+    part="account.cost-and-off",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait", "call-counts", "fewer-workers"),
+    conditions=(
+        more("time.slowdown", "time.slower"),
+        more("locked.of-lost", "part.most"),
+        # Who waits longer while it has the lock keeps the others waiting.
+        less("helpers.waited-longer", "part.most"),
+        less("cores.factor", "threads.fewer"),
+        more("account.cost-and-off", "part.most"),
+    ),
+    confidence=0.85,
+    evidence=("locked", "cores-used", "cpu-time", "main-wait"),
+    advice=("shorter-lock",),
+    subject="locked.in",
+    numbers=("locked", "locked-before", "cores.factor"),
+)
+
+LOCKED_ALONE = alone(
+    LOCKED,
+    "workers or threads wait for a lock that the program's own code takes, for a large part of the wall",
+    more("locked.of-wall", "part.most"),
+    more("off", "alone.waits"),
+    # Who lacks CPUs while it has the lock keeps the others waiting.
+    less("account.queued", "part.most"),
+    confidence=0.8,
+    part="",
+    strength="locked.of-wall",
+    evidence=("locked", "demand"),
+    numbers=("locked", "locked.of-wall"),
 )
 
 WAITS = Rule(

@@ -292,7 +292,7 @@ QUEUED_ALONE = alone(
     "the run queued for CPUs, and it is known who took them",
     confidence=0.95,
     strength="most.wait",
-    unless=("throttling",),
+    unless=("throttling", "own-locks"),
     alternatives=(
         # Threads that hand over data queue on an idle machine too, so someone must have taken the CPUs.
         (
