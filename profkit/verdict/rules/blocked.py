@@ -60,7 +60,7 @@ LOCKED = Rule(
     # What works while the others wait is on the critical path.
     part="account.cost-and-off",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait", "call-counts", "fewer-workers"),
+    unless=("changed-source", "throttling", "run-queue-wait", "fewer-workers"),
     conditions=(
         more("time.slowdown", "time.slower"),
         more("locked.of-lost", "part.most"),
