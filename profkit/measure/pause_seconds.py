@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -22,6 +22,8 @@ LOCK = WAITS.index("lock")
 NOT_FOR_THREADS = [
     WAITS.index(kind) for kind in ("child", "pipe", "socket", "file", "disk", "write", "sleep", "stopped")
 ]
+#: Kinds of waiting for child processes, or for what they write.
+FOR_CHILDREN = [WAITS.index(kind) for kind in ("child", "pipe", "poll")]
 #: Kinds that they can end; they do not take the interpreter's lock.
 _FOR_THREADS = [at for at in range(len(WAITS)) if at not in (*NOT_FOR_THREADS, GIL)]
 
@@ -66,6 +68,13 @@ def awaited_seconds(process: Process, thread: Thread) -> Floats | None:
             found[row] = 0.0
     whole = float(found.sum())
     return found * min(1.0, active / whole) if whole > 0 else None
+
+
+def awaited_of(kinds: Sequence[int], threads: Sequence[Thread]) -> float | None:
+    """Return for how long threads waited for something of these kinds; ``None`` if no tracer looked."""
+    if any(thread.pauses is None for thread in threads):
+        return None
+    return sum(float(waited(thread)[kinds].sum()) for thread in threads)
 
 
 def times_seen(kind: PauseKind, processes: Iterable[Process]) -> int:

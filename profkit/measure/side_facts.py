@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
 from profkit.measure.own_locks import lock_waits
-from profkit.measure.pause_seconds import times_seen
+from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, times_seen
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
@@ -49,8 +50,9 @@ class SideFacts:
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
     processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
     locks of the program's own code waited for them, on average, and `locked_in` the function where most did.
-    `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
-    run's.
+    `children_s` is CPU time of child processes that run no Python of the program, most of which run
+    `child_program`, and `children_awaited_s` how long main threads waited for children or what they write. `file`,
+    `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first run's.
     """
 
     inventory: Inventory
@@ -88,8 +90,11 @@ class SideFacts:
     memory_limit_bytes: float | None = None
     refaulted_bytes: float | None = None
     gil_looks: float | None = None
+    children_s: float | None = None
+    children_awaited_s: float | None = None
     locked_s: float = 0.0
     locked_in: str = ""
+    child_program: str = ""
     processes: int = 0
     threads: int = 0
     cpu_model: str = ""
@@ -163,6 +168,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         worker_packages=_worker_packages(selected[0]),
         locked_s=float(median([seconds for seconds, _ in locked])),
         locked_in=locked[0][1],
+        child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
         **known,
@@ -178,6 +184,15 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
     mains = main_processes(selected)
     others = [process for process in selected if all(process is not main for main in mains)]
     return tuple(package for package, _ in imported_packages(others))
+
+
+def _children(run: Run) -> list[Process]:
+    return [p for p in run.processes if p.role == "child" and not p.profiled]
+
+
+def _child_program(run: Run) -> str:
+    programs = Counter(p.command[0].rpartition("/")[2] for p in _children(run) if p.command)
+    return programs.most_common(1)[0][0] if programs else ""
 
 
 def _locked(selected: Sequence[Process]) -> tuple[float, str]:
@@ -233,8 +248,12 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     main_run, main_wait = known_sum(main_runs), known_sum(main_waits)
     run_s = known_sum(map(ran_s, run.processes))
     tree_s = machine.tree_cpu_s if machine else None
+    children = _children(run)
+    children_s = known_sum(map(ran_s, children)) if children else 0.0
     if run_s is not None and tree_s is not None:
-        run_s = max(run_s, tree_s)  # includes processes too short-lived for the sampler
+        # Includes processes too short-lived for the sampler.
+        children_s = children_s and children_s + max(0.0, tree_s - run_s)
+        run_s = max(run_s, tree_s)
     wait_s = known_sum(map(queued_s, run.processes))
     own = run_s / wall if run_s is not None and wall else None
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
@@ -293,6 +312,10 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "storage_bytes": known_sum(p.storage_bytes for p in run.processes),
         "memory_limit_bytes": machine.memory_limit_bytes if machine else None,
         "refaulted_bytes": machine.refaulted_bytes if machine else None,
+        "children_s": children_s,
+        "children_awaited_s": awaited_of(
+            FOR_CHILDREN, [t for p in mains if (t := first_thread(p)) is not None]
+        ),
         "gil_looks": float(times_seen("gil", mains)),
     }
 

@@ -35,7 +35,7 @@ _Table = tuple[tuple[str, ...], dict[str, Index]]
 
 #: Advice whose words are profkit's own.
 _OWN_ADVICE = frozenset(
-    ("list-processes", "look-at-quota", "lscpu", "show-workers", "show-waiting", "verify")
+    ("list-processes", "look-at-quota", "lscpu", "show-workers", "show-waiting", "child-commands", "verify")
 )
 _POOL_SIZE = re.compile(r"(?P<size>\d+|\?)(?: \((?P<why>[^)]*)\))?")
 _REVISION = re.compile(r"[0-9a-f]{7,64}(?: \+)?")

@@ -150,6 +150,10 @@ def _who(one: Judged) -> str:
     return "rank" if own > main else "main"
 
 
+def _of_run(seconds: float | None, wall_s: float | None) -> float | None:
+    return min(1.0, seconds / wall_s) if seconds is not None and wall_s else None
+
+
 def _free(one: Judged) -> float | None:
     side = one.now
     if side.own_cores is None or side.available_cpus is None:
@@ -214,10 +218,20 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "account.gil": _of_wall(": waiting for the interpreter's lock", lambda account: account.seconds("gil")),
     "account.gc": _of_wall(": garbage collection", lambda account: account.seconds("gc")),
     "gc.function": READINGS["gc.function"],
+    "children": READINGS["children"],
+    "children.named": READINGS["children.named"],
+    "children.of-wall": Reading(
+        "share", "part of the wall: children", lambda o: _of_run(o.now.children_s, o.now.wall_s)
+    ),
+    "children.awaited": Reading(
+        "share",
+        "part of the wall for which the main threads waited for child processes, or for what they write",
+        lambda o: _of_run(o.now.children_awaited_s, o.now.wall_s),
+    ),
     "locked": READINGS["locked"],
     "locked.in": READINGS["locked.in"],
     "locked.of-wall": Reading(
-        "share", "part of the wall: locked", lambda o: o.now.locked_s / (o.now.wall_s or math.inf)
+        "share", "part of the wall: locked", lambda o: _of_run(o.now.locked_s, o.now.wall_s)
     ),
     "gil.looks": READINGS["gil.looks"],
     "gil.held": replace(

@@ -1053,3 +1053,40 @@ def test_workers_that_wait_for_a_queue_do_not_wait_for_each_other() -> None:
     run = taking_turns(1.4, "get", queue)
     alone = judge_run(run, run.processes).verdict
     assert alone is None or alone.rule != "own-locks"
+
+
+@pytest.mark.parametrize(
+    ("waits", "what", "seen"),
+    [
+        ("<built-in method posix.waitpid>", "child", True),
+        ("<built-in method posix.read>", "pipe", True),
+        ("<method 'poll' of 'select.poll' objects>", "pipe", False),
+    ],
+)
+def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) -> None:
+    """A process that lives too briefly is not seen, but its CPU time is known."""
+
+    def side(computed: float) -> Run:
+        run = program([Fn("main", 1, 0.5), Fn(waits, 9, off=computed, callers={"main": 9})])
+        run = with_pauses(run, (Pause(1, what, computed, 50),))
+        child = replace(
+            run.processes[0], pid=7, role="child", threads=(), profiled=False, run_queue_wait_s=0.0
+        )
+        child = replace(child, cpu_s=computed if seen else 0.01, command=("/usr/bin/xz", "-6"))
+        machine = replace(run.machine, tree_cpu_s=0.5 + computed)
+        return replace(run, processes=(*run.processes, child), machine=machine)
+
+    found = diffed(side(0.2), side(3.0))
+    assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
+        "blocked",
+        "child-programs",
+        "xz",
+    )
+    assert (
+        comparison_block(found).headline
+        == "4.11× slower, 900 ms → 3.70 s: programs that it starts take longer: xz"
+    )
+    children = evidence(found, "children")
+    assert (children.baseline, children.candidate) == pytest.approx((0.2, 3.0))
+    alone = said(side(3.0))
+    assert (alone.rule, alone.subject) == ("child-programs", "xz")

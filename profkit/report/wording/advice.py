@@ -179,6 +179,7 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         (),
         _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject)),
     ),
+    "child-commands": lambda a: (_command(a), "lists their command lines, under Processes"),
     "show-waiting": lambda a: (_command(a), "shows where it waited"),
     "verify": lambda a: (_command(a), "tries the first of these that can be run, against the original run"),
     "start-once": lambda a: (

@@ -258,6 +258,17 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         else f"The candidate was off-CPU, not queueing, for {p.share('off')} of its time, against "
         f"{p.share('off-before')}: {_waited_for(p) or 'I/O, locks, or it was stopped'}."
     ),
+    "child-programs": lambda p: (
+        f"Processes that the program starts, most of which run {clean(p.subject)}, "
+        + (
+            f"used {units.seconds(p.number('children'))} of CPU time, {p.share('children.of-wall')} of the wall, "
+            "while the main thread waited for them."
+            if p.alone
+            else f"used {units.seconds(p.number('children'))} of CPU time, against "
+            f"{units.seconds(p.number('children-before'))}: {p.share('children.of-lost')} of the lost time."
+        )
+        + " They are not Python, so their functions are not known."
+    ),
     "own-locks": lambda p: (
         f"Each worker or thread that takes a lock in {display_name(p.subject)} waited "
         f"{units.seconds(p.number('locked'))} for it"

@@ -58,6 +58,7 @@ _OF_RULE = {
     "starved-repeats": _STARVED,
     "gpu-waits": "It waits longer for the GPU",
     "fewer-workers": "Too few workers",
+    "child-programs": "Programs that it starts take longer",
     "own-locks": "Workers wait for each other's lock",
     "imports": "Imports took longer",
     "reading": "Reading files took longer",
@@ -65,7 +66,10 @@ _OF_RULE = {
 }
 
 #: Headlines of a run alone that say something else than those of a pair.
-_OF_RULE_ALONE = {"reading": "Reading files takes long"}
+_OF_RULE_ALONE = {
+    "reading": "Reading files takes long",
+    "child-programs": "It waits for programs that it starts",
+}
 
 
 def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
@@ -94,6 +98,8 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
         return f"Compiling took longer: {clean(str(named))}"
     if named := verdict.numbers.get("library.named"):
         return f"Other code of a library runs: {clean(str(named))}"
+    if verdict.rule == "child-programs":
+        return f"{headline}: {clean(verdict.subject)}"
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):
         return f"Blocked, waiting for {WAITED_FOR[kind]}"

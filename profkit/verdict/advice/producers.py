@@ -398,6 +398,14 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "collect-less": lambda case, lost: (Advice("collect-less", cures="gc"),),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
     "more-workers": _more_workers,
+    "child-commands": lambda case, lost: (
+        Advice(
+            "child-commands",
+            ("profkit", "show", "--full"),
+            files=(case.now.file,),
+            subject=case.now.child_program,
+        ),
+    ),
     "shorter-lock": lambda case, lost: (
         Advice("await", subject=case.now.locked_in, numbers={"what": "lock"}),
     ),

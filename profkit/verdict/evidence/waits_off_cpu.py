@@ -175,7 +175,15 @@ def _locked(case: Judged) -> Found:
     yield Evidence("locked", "s", None if alone else case.before.locked_s, case.now.locked_s, subject=subject)
 
 
+def _children(case: Judged) -> Found:
+    a, b = case.before, case.now
+    alone = not case.account.baseline_s > 0
+    yield Evidence("children", "s", None if alone else a.children_s, b.children_s, subject=b.child_program)
+    yield Evidence("children.awaited", "s", None if alone else a.children_awaited_s, b.children_awaited_s)
+
+
 WAITS_OFF_CPU: Producers = {
+    "children": _children,
     "locked": _locked,
     "off": _off,
     "blocked-on": _waited("blocked", "blocked.on"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from profkit.measure.side_facts import SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import Account
-from profkit.verdict.readings.known_values import of_sides
+from profkit.verdict.readings.known_values import Measured, growth, of_sides
 from profkit.verdict.readings.lost_time import blocked_on
 from profkit.verdict.rule import Case, Reading
 
@@ -42,9 +42,14 @@ def helpers_busy(account: Account, side: SideFacts) -> float | None:
     return run_s / side.wall_s if run_s is not None and side.wall_s else None
 
 
-def _locked_of_lost(case: Case) -> float:
-    lost, added = case.account.program_s, case.now.locked_s - case.before.locked_s
-    return min(1.0, added / lost) if lost > 0 and added > 0 else 0.0
+def _of_lost(of: Measured) -> Callable[[Case], float | None]:
+    """Return the growth of a measurement, as a part of the lost time."""
+
+    def read(case: Case) -> float | None:
+        added, lost = growth(of(case.before), of(case.now)), case.account.program_s
+        return None if added is None or not lost > 0 else max(0.0, min(1.0, added / lost))
+
+    return read
 
 
 def _waited_longer(case: Case) -> float:
@@ -60,7 +65,22 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "waiting for locks that the program's own code takes, of a worker or thread that takes one, on average",
         lambda side: side.locked_s,
     ),
-    "locked.of-lost": Reading("share", "added part of the lost time: locked", _locked_of_lost),
+    "locked.of-lost": Reading("share", "added part of the lost time: locked", _of_lost(lambda s: s.locked_s)),
+    **of_sides(
+        "children",
+        "s",
+        "CPU time of processes that the program starts, and which run none of its Python",
+        lambda side: side.children_s,
+    ),
+    "children.of-lost": Reading(
+        "share", "added part of the lost time: children", _of_lost(lambda s: s.children_s)
+    ),
+    "children.awaited": Reading(
+        "share",
+        "added waiting of the main threads for child processes, or for what they write, as a part of the lost time",
+        _of_lost(lambda s: s.children_awaited_s),
+    ),
+    "children.named": Reading("text", "program that most of them run", lambda c: c.now.child_program or None),
     "helpers.waited-longer": Reading(
         "share",
         "added waiting of all other threads and processes for a sleep, storage or a peer, as a part of the lost time",

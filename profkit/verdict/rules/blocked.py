@@ -14,7 +14,7 @@ READING = Rule(
     # The kernel copies what storage delivers while the thread runs, so some of it is cost per call.
     part="account.reading",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
+    unless=("changed-source", "throttling", "run-queue-wait", "call-counts", "child-programs"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.reading", "part.most"),
@@ -32,7 +32,7 @@ OFF_CPU = Rule(
     about="most of the lost time is I/O, locks, sleep or a stopped process",
     bucket="blocked",
     requires=("pair.counters",),
-    unless=("loading", "more-ranges", "fewer-workers", "own-locks"),
+    unless=("loading", "more-ranges", "fewer-workers", "child-programs", "own-locks"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
@@ -47,6 +47,42 @@ OFF_CPU = Rule(
     evidence=("off", "blocked-on", "helpers-blocked-on", "gpu", "main-wait"),
     advice=("await",),
     numbers=("off", "off-before", "blocked.on"),
+)
+
+CHILDREN = Rule(
+    id="child-programs",
+    cause="blocked",
+    about=(
+        "the main thread waits for processes that the program starts, and these use more CPU time; they are not "
+        "Python, so their functions are not known"
+    ),
+    bucket="blocked",
+    # What a child process does while it is waited for is on the critical path.
+    part="children.of-lost",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait"),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("children.of-lost", "part.most"),
+        more("children.awaited", "part.most"),
+    ),
+    confidence=0.85,
+    evidence=("children", "main-wait", "wall"),
+    advice=("child-commands",),
+    subject="children.named",
+    numbers=("children", "children-before", "children.of-lost"),
+)
+
+CHILDREN_ALONE = alone(
+    CHILDREN,
+    "the main thread waits for processes that the program starts, for most of the wall",
+    more("children.of-wall", "alone.most"),
+    more("children.awaited", "alone.most"),
+    confidence=0.8,
+    part="",
+    strength="children.of-wall",
+    evidence=("children",),
+    numbers=("children", "children.of-wall"),
 )
 
 LOCKED = Rule(

@@ -203,7 +203,7 @@ MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("fewer-threads", "fewer-workers", "more-threads", "own-locks"),
+        *("fewer-threads", "fewer-workers", "more-threads", "child-programs", "own-locks"),
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
@@ -236,7 +236,15 @@ SOME_MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("longer-loops", "slower-cpu", "fewer-workers", "fewer-threads", "more-threads", "own-locks"),
+        *(
+            "longer-loops",
+            "slower-cpu",
+            "fewer-workers",
+            "fewer-threads",
+            "more-threads",
+            "child-programs",
+            "own-locks",
+        ),
     ),
     conditions=(
         no("machines.differ"),
@@ -270,7 +278,7 @@ MORE_TO_DO = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads", "own-locks"),
+        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads", "child-programs", "own-locks"),
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
