@@ -48,8 +48,8 @@ class SideFacts:
     `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
     are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
-    processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
-    locks of the program's own code waited for them, on average, and `locked_in` the function where most did.
+    processes was seen waiting for the interpreter's lock. `locked_s` is how long each of the `lockers`, other threads
+    that take locks of the program's own code, waited for them on average, and `locked_in` where most did.
     `children_s` is CPU time of child processes that run no Python of the program, most of which run
     `child_program`, and `children_awaited_s` how long main threads waited for children or what they write. `file`,
     `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first run's.
@@ -92,6 +92,7 @@ class SideFacts:
     gil_looks: float | None = None
     children_s: float | None = None
     children_awaited_s: float | None = None
+    lockers: int = 0
     locked_s: float = 0.0
     locked_in: str = ""
     child_program: str = ""
@@ -166,8 +167,9 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         neighbours=neighbours_of(side.runs),
         revision=revision_of(run),
         worker_packages=_worker_packages(selected[0]),
-        locked_s=float(median([seconds for seconds, _ in locked])),
-        locked_in=locked[0][1],
+        lockers=locked[0][0],
+        locked_s=float(median([seconds for _, seconds, _ in locked])),
+        locked_in=locked[0][2],
         child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
@@ -195,8 +197,8 @@ def _child_program(run: Run) -> str:
     return programs.most_common(1)[0][0] if programs else ""
 
 
-def _locked(selected: Sequence[Process]) -> tuple[float, str]:
-    """Return how long a helper that takes locks of the program's own code waited for them, and where most did."""
+def _locked(selected: Sequence[Process]) -> tuple[int, float, str]:
+    """Return how many helpers take locks of the program's own code, their mean waiting, and where most of it is."""
     firsts = [first_thread(process) for process in main_processes(selected)]
     each = [
         found
@@ -208,7 +210,9 @@ def _locked(selected: Sequence[Process]) -> tuple[float, str]:
     for found in each:
         for name, seconds in found.items():
             names[name] = names.get(name, 0.0) + seconds
-    return (sum(names.values()) / len(each), max(names, key=names.__getitem__)) if each else (0.0, "")
+    if not each:
+        return 0, 0.0, ""
+    return len(each), sum(names.values()) / len(each), max(names, key=names.__getitem__)
 
 
 def queued_share(run_s: float | None, wait_s: float | None) -> float | None:

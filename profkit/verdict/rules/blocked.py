@@ -101,7 +101,7 @@ LOCKED = Rule(
         more("time.slowdown", "time.slower"),
         more("locked.of-lost", "part.most"),
         # Who waits longer while it has the lock keeps the others waiting.
-        less("helpers.waited-longer", "part.most"),
+        less("locked.by-holder", "speed.all"),
         less("cores.factor", "threads.fewer"),
         more("account.cost-and-off", "part.most"),
     ),
