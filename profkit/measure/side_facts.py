@@ -50,6 +50,7 @@ class SideFacts:
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
     processes was seen waiting for the interpreter's lock. `locked_s` is how long each of the `lockers`, other threads
     that take locks of the program's own code, waited for them on average, and `locked_in` where most did.
+    `python_threads` counts threads with functions in all processes.
     `children_s` is CPU time of child processes that run no Python of the program, most of which run
     `child_program`, and `children_awaited_s` how long main threads waited for children or what they write. `file`,
     `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first run's.
@@ -92,6 +93,7 @@ class SideFacts:
     gil_looks: float | None = None
     children_s: float | None = None
     children_awaited_s: float | None = None
+    python_threads: int = 0
     lockers: int = 0
     locked_s: float = 0.0
     locked_in: str = ""
@@ -167,6 +169,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         neighbours=neighbours_of(side.runs),
         revision=revision_of(run),
         worker_packages=_worker_packages(selected[0]),
+        python_threads=sum(len(t.profile) > 0 for p in selected[0] for t in p.threads),
         lockers=locked[0][0],
         locked_s=float(median([seconds for _, seconds, _ in locked])),
         locked_in=locked[0][2],

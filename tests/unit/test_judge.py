@@ -1090,3 +1090,25 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
     assert (children.baseline, children.candidate) == pytest.approx((0.2, 3.0))
     alone = said(side(3.0))
     assert (alone.rule, alone.subject) == ("child-programs", "xz")
+
+
+def test_a_loop_that_waits_for_fewer_threads() -> None:
+    """Threads that download: each of them waits most of the time."""
+
+    def side(number: int, off: float) -> Run:
+        get = Fn(
+            "result", 9, 0.01, callers={"main": 9}, file="/usr/lib/python3.11/concurrent/futures/_base.py"
+        )
+        run = program([Fn("main", 1, 0.1), get, Fn(ACQUIRE, 9, off=off, callers={"result": 9})])
+        each = program([Fn("fetch", 32 // number, 0.1 / number), Fn(SLEEP, 32 // number, off=off)])
+        fetching = replace(each.processes[0].threads[0], tid=None)
+        threads = (*run.processes[0].threads, *[fetching] * number)
+        return with_main(run, threads=threads, cpu_s=0.21)
+
+    found = diffed(side(32, 0.2), side(4, 1.4))
+    assert (found.verdict.cause, found.verdict.rule) == ("thread-settings", "fewer-python-threads")
+    assert "5 threads of Python instead of 33" in comparison_block(found).summary
+    assert {a.kind for a in found.verdict.advice} >= {"more-threads"}
+    assert diffed(side(32, 0.2), side(32, 1.4)).verdict.rule == "loading"
+    # They are fewer by a third, which does not make it seven times as long.
+    assert diffed(side(32, 0.2), side(21, 1.4)).verdict.rule == "loading"

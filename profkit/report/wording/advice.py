@@ -202,6 +202,10 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         (),
         "use fewer Python threads, or a free-threaded build; for shorter turns, use sys.setswitchinterval",
     ),
+    "more-threads": lambda a: (
+        (),
+        f"start as many threads as the baseline: {a.numbers['before']} that run Python, not {a.numbers['after']}",
+    ),
     "more-workers": lambda a: (
         (),
         f"start as many workers as the baseline: {a.numbers['before']} processes at once, not {a.numbers['after']}",

@@ -49,6 +49,7 @@ SIGNALS: Mapping[str, str] = {
     "demand": "CPU demand of the whole program",
     "pools.asked": "cores that its processes and thread pools ask for",
     "workers": "processes at once",
+    "threads.python": "threads that run Python",
     "children": "CPU time of processes that it starts, most of which run {subject}",
     "children.awaited": "main thread waiting for them, or for what they write",
     "locked": "each worker or thread waiting for a lock of the program",

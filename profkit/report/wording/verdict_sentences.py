@@ -142,6 +142,15 @@ def fewer_threads(p: VerdictNumbers) -> str:
     return _fewer(p, f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}")
 
 
+def fewer_python_threads(p: VerdictNumbers) -> str:
+    """Say how many threads run Python instead of how many."""
+    threads = units.counted(round(p.number("python-threads") or 0.0), "thread")
+    return (
+        f"The candidate has {threads} of Python instead of {p.count('python-threads-before')}. They mostly wait, so "
+        "the main thread waits longer for fewer of them."
+    )
+
+
 def more_threads(p: VerdictNumbers) -> str:
     """Say how many threads work instead of how many, and what they cost."""
     threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")

@@ -343,9 +343,14 @@ def _lscpu(case: Case, lost: float) -> Found:
         yield Advice("lscpu", ("lscpu",))
 
 
-def _more_workers(case: Case, lost: float) -> Found:
-    numbers = {"before": round(case.number("workers-before")), "after": round(case.number("workers"))}
-    yield Advice("more-workers", cures="speed", numbers=numbers)
+def _as_many(what: str, kind: str) -> Callable[[Case, float], Found]:
+    """Advise to start as many as the baseline."""
+
+    def found(case: Case, lost: float) -> Found:
+        numbers = {"before": round(case.number(f"{what}-before")), "after": round(case.number(what))}
+        yield Advice(kind, cures="speed", numbers=numbers)
+
+    return found
 
 
 def _files(case: Judged, lost: float) -> Found:
@@ -397,7 +402,8 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
     "gpu-processes": lambda case, lost: (Advice("gpu-processes", ("nvidia-smi",)),),
     "collect-less": lambda case, lost: (Advice("collect-less", cures="gc"),),
     "fewer-python-threads": lambda case, lost: (Advice("fewer-python-threads"),),
-    "more-workers": _more_workers,
+    "more-workers": _as_many("workers", "more-workers"),
+    "more-threads": _as_many("python-threads", "more-threads"),
     "child-commands": lambda case, lost: (
         Advice(
             "child-commands",

@@ -258,6 +258,7 @@ CPU_COMPETITION: Producers = {
     "main-wait-before": _main_wait_before,
     "demand": _demand,
     "asked": _asked,
+    "python-threads": of_sides("threads.python", "count", lambda side: float(side.python_threads)),
     "threads-at-work": of_sides("threads.working", "count", lambda side: side.working_threads),
     "pool-widths": _pool_widths,
     "workers-at-once": _workers_at_once,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.known_values import factor_of, of_sides
@@ -15,20 +15,34 @@ def _at_once(side: SideFacts) -> float:
     return float(sum(host.workers for host in hosts) + max(1, sum(host.ranks for host in hosts)))
 
 
-def _beyond_fewer(case: Case) -> float | None:
-    """Return the slow-down over what fewer workers or ranks can cost, where they do all the work (Amdahl 1967)."""
-    before, now = (
-        max(1, sum(host.workers + host.ranks for host in side.inventory.hosts))
-        for side in (case.before, case.now)
-    )
-    slowdown = case.read("time.slowdown")
-    return slowdown * now / before if isinstance(slowdown, float) else None
+def _workers(side: SideFacts) -> int:
+    return sum(host.workers + host.ranks for host in side.inventory.hosts)
+
+
+def _beyond_fewer(count: Callable[[SideFacts], int]) -> Callable[[Case], float | None]:
+    """Return the slow-down over what fewer workers can cost, where they do all the work (Amdahl 1967)."""
+
+    def read(case: Case) -> float | None:
+        before, now = (max(1, count(side)) for side in (case.before, case.now))
+        slowdown = case.read("time.slowdown")
+        return slowdown * now / before if isinstance(slowdown, float) else None
+
+    return read
 
 
 AT_WORK: Mapping[str, Reading] = {
     **of_sides("workers", "count", "processes at once: the main process or the ranks, and workers", _at_once),
     "time.beyond-fewer": Reading(
-        "factor", "the slow-down over the factor by which there are fewer workers or ranks", _beyond_fewer
+        "factor",
+        "the slow-down over the factor by which there are fewer workers or ranks",
+        _beyond_fewer(_workers),
+    ),
+    **of_sides("python-threads", "count", "threads that run Python", lambda side: float(side.python_threads)),
+    "python-threads.factor": factor_of("threads that run Python,", lambda side: float(side.python_threads)),
+    "time.beyond-fewer-threads": Reading(
+        "factor",
+        "the slow-down over the factor by which there are fewer threads that run Python, besides the main one",
+        _beyond_fewer(lambda side: side.python_threads - 1),
     ),
     "workers.factor": factor_of("processes at once", _at_once),
     **of_sides(

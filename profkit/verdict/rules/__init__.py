@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     blocked.CHILDREN,
     blocked.LOCKED,
     thread_settings.FEWER_THREADS,
+    thread_settings.FEWER_PYTHON_THREADS,
     start_up.IMPORTS,
     start_up.COMPILING,
     environment.OTHER_LIBRARY_CODE,

@@ -7,13 +7,12 @@ from profkit.verdict.rules.slower_machine import NO_QUEUE
 
 
 def _fewer(what: str) -> tuple[Condition, ...]:
-    """Return that there are fewer, and that the program needs no more CPU time but keeps fewer CPUs busy."""
+    """Return that there are fewer, and that the program keeps fewer CPUs busy."""
     return (
         less("pair.residue", "programs.residue"),
         more("time.slowdown", "time.slower"),
         less(f"{what}.factor", "threads.fewer"),
         less("cores.factor", "threads.fewer"),
-        less("cpu.factor", "time.noticed"),
     )
 
 
@@ -34,6 +33,7 @@ FEWER_WORKERS = Rule(
     unless=_UNLESS,
     conditions=(
         *_fewer("workers"),
+        less("cpu.factor", "time.noticed"),
         less("time.beyond-fewer", "time.noticed"),
         more("account.cost-and-off", "part.most"),
     ),
@@ -52,13 +52,41 @@ FEWER_THREADS = Rule(
     bucket="speed",
     requires=("pair.counters",),
     unless=(*_UNLESS, "fewer-workers", "own-locks"),
-    conditions=(*_fewer("threads-at-work"), more("account.speed", "part.most")),
+    conditions=(
+        *_fewer("threads-at-work"),
+        less("cpu.factor", "time.noticed"),
+        more("account.speed", "part.most"),
+    ),
     alternatives=(NO_QUEUE,),
     confidence=0.85,
     strength="time.log-slowdown",
     evidence=("threads-at-work", "pool-widths", *_EVIDENCE),
     advice=("same-settings", "more-cpus"),
     numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpus.factor"),
+)
+
+FEWER_PYTHON_THREADS = Rule(
+    id="fewer-python-threads",
+    cause="thread-settings",
+    about=(
+        "fewer threads run Python than in the baseline, which wait for something themselves; the main thread waits "
+        "longer for what they deliver"
+    ),
+    bucket="loading",
+    part="account.off",
+    requires=("pair.counters",),
+    unless=(*_UNLESS, "fewer-workers", "own-locks"),
+    conditions=(
+        *_fewer("python-threads"),
+        less("time.beyond-fewer-threads", "time.noticed"),
+        more("account.off", "part.most"),
+        more("loading.of-off", "part.most"),
+    ),
+    confidence=0.85,
+    strength="time.log-slowdown",
+    evidence=("python-threads", "delivery", *_EVIDENCE),
+    advice=("same-settings", "more-threads"),
+    numbers=("python-threads", "python-threads-before", "cores.factor", "cpus.factor"),
 )
 
 MORE_THREADS = Rule(
