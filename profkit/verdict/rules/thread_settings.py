@@ -86,7 +86,7 @@ FEWER_PYTHON_THREADS = Rule(
     strength="time.log-slowdown",
     evidence=("python-threads", "delivery", *_EVIDENCE),
     advice=("same-settings", "more-threads"),
-    numbers=("python-threads", "python-threads-before", "cores.factor", "cpus.factor"),
+    numbers=("python-threads", "python-threads-before"),
 )
 
 MORE_THREADS = Rule(
