@@ -192,7 +192,12 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
 
 
 def _children(run: Run) -> list[Process]:
-    return [p for p in run.processes if p.role == "child" and not p.profiled]
+    """Return processes that run no Python, without those that started the program, such as a shell."""
+    parents = {p.pid: p.parent for p in run.processes}
+    above = {p.parent for p in run.processes if p.profiled}
+    while further := {parents[pid] for pid in above & parents.keys()} - above:
+        above |= further
+    return [p for p in run.processes if p.role == "child" and not p.profiled and p.pid not in above]
 
 
 def _child_program(run: Run) -> str:

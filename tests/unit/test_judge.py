@@ -1074,7 +1074,9 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
         )
         child = replace(child, cpu_s=computed if seen else 0.01, command=("/usr/bin/xz", "-6"))
         machine = replace(run.machine, tree_cpu_s=0.5 + computed)
-        return replace(run, processes=(*run.processes, child), machine=machine)
+        main = replace(run.processes[0], parent=1)
+        shell = replace(child, pid=1, cpu_s=0.0, command=("bash", "train.sh"))
+        return replace(run, processes=(shell, main, child), machine=machine)
 
     found = diffed(side(0.2), side(3.0))
     assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
