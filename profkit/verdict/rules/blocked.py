@@ -189,6 +189,6 @@ OFF_CPU_ALONE = alone(
     less("helpers.queued", "wait.much"),
     confidence=0.8,
     strength="off",
-    unless=("loading",),
+    unless=("loading", "child-programs", "own-locks"),
     numbers=("off", "blocked.on"),
 )

@@ -39,6 +39,7 @@ LOADING_ALONE = alone(
     more("account.loading", "alone.most"),
     less("helpers.queued", "wait.much"),
     more("cpus.free", "alone.working"),
+    unless=("child-programs", "own-locks"),
     confidence=0.85,
     strength="account.loading",
     evidence=("delivery", "helpers-blocked-on", "gpu", "helpers-queue", "demand"),
