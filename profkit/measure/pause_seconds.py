@@ -14,6 +14,8 @@ from profkit.model.pauses import WAITS, PauseKind
 
 #: Fewest looks at a function that waits by design, whose kinds are then taken for all of its waiting.
 ENOUGH_LOOKS = 10
+#: Part of the seen waiting of a function from which all of it is of one kind.
+ONE_KIND = 0.9
 #: Row of the interpreter's lock in the result of `waited`.
 GIL = WAITS.index("gil")
 #: Row of locks.
@@ -31,7 +33,8 @@ _FOR_THREADS = [at for at in range(len(WAITS)) if at not in (*NOT_FOR_THREADS, G
 def waited(thread: Thread) -> Floats:
     """Return off-CPU seconds of functions by kind as sampled, at most as traced; shape (len(WAITS), n).
 
-    A function that waits by design, and was seen waiting often enough, waited for the same all the time.
+    A function that waits by design, or for one kind only, and was seen waiting often enough, waited for the same
+    all the time.
     """
     profile = thread.profile
     found = np.zeros((len(WAITS), len(profile)))
@@ -44,9 +47,11 @@ def waited(thread: Thread) -> Floats:
         return found * 0.0
     seen = found.sum(axis=0)
     blocked = np.maximum(profile.blocked, 0.0)
-    # Most short waits end before they are seen. In a function that only waits, the others were for the same.
+    # Most short waits end before they are seen. In a function that only waits, or that waits for one thing only, the
+    # others were for the same.
     often = looks >= ENOUGH_LOOKS
     often[often] = [is_wait(profile.strings[name], STDLIB) for name in profile.name[often].tolist()]
+    often |= (looks >= ENOUGH_LOOKS) & (found.max(axis=0) >= ONE_KIND * seen)
     scale = np.divide(blocked, seen, out=np.ones(len(profile)), where=(seen > blocked) | often & (seen > 0))
     result: Floats = found * scale
     return result

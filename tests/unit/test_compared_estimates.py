@@ -304,6 +304,10 @@ class TestCallsUnknown:
         assert partly.read("account.speed") < 0.5
         assert partly.read("account.calls-and-cost") == pytest.approx(1.0, rel=0.05)
         assert judge(partly).cause == "workload-change"
+        # Other programs take CPUs, which costs it nothing, or much.
+        for ratio, rule in ((0.02, "more-to-do"), (0.5, "run-queue-wait")):
+            before, after = program(training()), program(training(steps=200, ratio=ratio), others=1.9)
+            assert judged(timed(before), timed(estimated(after, None))).rule == rule
         # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"

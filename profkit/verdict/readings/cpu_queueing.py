@@ -206,6 +206,12 @@ CPU_QUEUEING: Mapping[str, Reading] = {
         ),
     ),
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
+    "contention.of-loss": Reading(
+        "bool",
+        "it is known who takes the CPUs, and queueing is a part of the lost time that counts",
+        lambda c: (_itself(c) or _others(c)) and c.number("account.queue") >= value("wait.much"),
+        (more("account.queue", "wait.much"),),
+    ),
     "contention.grew": Reading(
         "bool",
         "it has more threads or processes per CPU than the baseline, or other programs take more",

@@ -10,7 +10,7 @@ NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.g
 #: The program takes longer on an equally fast machine.
 AS_FAST = (
     yes("machine.same"),
-    no("contention.known"),
+    no("contention.of-loss"),
     more("time.over-drift", "time.drift-or-own"),
     more("cpu.part", "part.most"),
 )

@@ -249,7 +249,7 @@ SOME_MORE_PER_CALL = Rule(
     conditions=(
         no("machines.differ"),
         no("machine.known"),
-        no("contention.known"),
+        no("contention.of-loss"),
         yes("calls.same"),
         less("pair.residue", "programs.threads"),
         more("time.over-drift", "time.drift-or-own"),
