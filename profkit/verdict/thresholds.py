@@ -98,6 +98,10 @@ _TABLE: tuple[_Row, ...] = (
     ),
     _convention("cores.several", 1.25, "cores", "one busy thread, and short moments of other threads"),
     ("threads.fewer", 1 / 1.25, "factor", "inverse of threads.more"),
+    _convention(
+        "python-threads.fewer", 0.5, "factor", "a setting, and no thread of a library that comes and goes"
+    ),
+    _convention("python-threads.pool", 5, "count", "a pool of four, and the main thread"),
     # Parts of the lost time
     ("queue.least", 0.1, "share", f"beside harmless programs, a program queues too ({_BENCH}, clean pairs)"),
     (

@@ -1113,5 +1113,6 @@ def test_a_loop_that_waits_for_fewer_threads() -> None:
     assert "5 threads of Python instead of 33" in comparison_block(found).summary
     assert {a.kind for a in found.verdict.advice} >= {"more-threads"}
     assert diffed(side(32, 0.2), side(32, 1.4)).verdict.rule == "loading"
-    # They are fewer by a third, which does not make it seven times as long.
-    assert diffed(side(32, 0.2), side(21, 1.4)).verdict.rule == "loading"
+    # Half of them do not make it seven times as long, and one of three may be a progress bar's.
+    assert diffed(side(32, 0.2), side(16, 1.4)).verdict.rule == "loading"
+    assert diffed(side(2, 0.2), side(1, 0.5)).verdict.rule == "loading"

@@ -38,7 +38,9 @@ AT_WORK: Mapping[str, Reading] = {
         _beyond_fewer(_workers),
     ),
     **of_sides("python-threads", "count", "threads that run Python", lambda side: float(side.python_threads)),
-    "python-threads.factor": factor_of("threads that run Python,", lambda side: float(side.python_threads)),
+    "python-threads.factor": factor_of(
+        "those besides the main one,", lambda side: float(side.python_threads - 1)
+    ),
     "time.beyond-fewer-threads": Reading(
         "factor",
         "the slow-down over the factor by which there are fewer threads that run Python, besides the main one",

@@ -6,12 +6,12 @@ from profkit.verdict.rule import Condition, Rule, less, more
 from profkit.verdict.rules.slower_machine import NO_QUEUE
 
 
-def _fewer(what: str) -> tuple[Condition, ...]:
+def _fewer(what: str, by: str = "threads.fewer") -> tuple[Condition, ...]:
     """Return that there are fewer, and that the program keeps fewer CPUs busy."""
     return (
         less("pair.residue", "programs.residue"),
         more("time.slowdown", "time.slower"),
-        less(f"{what}.factor", "threads.fewer"),
+        less(f"{what}.factor", by),
         less("cores.factor", "threads.fewer"),
     )
 
@@ -77,7 +77,9 @@ FEWER_PYTHON_THREADS = Rule(
     requires=("pair.counters",),
     unless=(*_UNLESS, "fewer-workers", "own-locks"),
     conditions=(
-        *_fewer("python-threads"),
+        # One thread more or less may be a library's own, such as a progress bar's.
+        *_fewer("python-threads", "python-threads.fewer"),
+        more("python-threads-before", "python-threads.pool"),
         less("time.beyond-fewer-threads", "time.noticed"),
         more("account.off", "part.most"),
         more("loading.of-off", "part.most"),
