@@ -48,8 +48,8 @@ class SideFacts:
     `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
     are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
-    processes was seen waiting for the interpreter's lock. `locked_s` is how long each of the `lockers`, other threads
-    that take locks of the program's own code, waited for them on average, and `locked_in` where most did.
+    processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
+    locks of the program's own code waited for them, on average, and `locked_in` where most did.
     `python_threads` counts threads with functions in all processes.
     `children_s` is CPU time of child processes that run no Python of the program, most of which run
     `child_program`, and `children_awaited_s` how long main threads waited for children or what they write. `file`,
@@ -94,7 +94,6 @@ class SideFacts:
     children_s: float | None = None
     children_awaited_s: float | None = None
     python_threads: int = 0
-    lockers: int = 0
     locked_s: float = 0.0
     locked_in: str = ""
     child_program: str = ""
@@ -170,9 +169,8 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         revision=revision_of(run),
         worker_packages=_worker_packages(selected[0]),
         python_threads=sum(len(t.profile) > 0 for p in selected[0] for t in p.threads),
-        lockers=locked[0][0],
-        locked_s=float(median([seconds for _, seconds, _ in locked])),
-        locked_in=locked[0][2],
+        locked_s=float(median([seconds for seconds, _ in locked])),
+        locked_in=locked[0][1],
         child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
@@ -205,8 +203,8 @@ def _child_program(run: Run) -> str:
     return programs.most_common(1)[0][0] if programs else ""
 
 
-def _locked(selected: Sequence[Process]) -> tuple[int, float, str]:
-    """Return how many helpers take locks of the program's own code, their mean waiting, and where most of it is."""
+def _locked(selected: Sequence[Process]) -> tuple[float, str]:
+    """Return how long helpers that take locks of the program's own code waited for them, on average, and where."""
     firsts = [first_thread(process) for process in main_processes(selected)]
     each = [
         found
@@ -218,9 +216,7 @@ def _locked(selected: Sequence[Process]) -> tuple[int, float, str]:
     for found in each:
         for name, seconds in found.items():
             names[name] = names.get(name, 0.0) + seconds
-    if not each:
-        return 0, 0.0, ""
-    return len(each), sum(names.values()) / len(each), max(names, key=names.__getitem__)
+    return (sum(names.values()) / len(each), max(names, key=names.__getitem__)) if each else (0.0, "")
 
 
 def queued_share(run_s: float | None, wait_s: float | None) -> float | None:

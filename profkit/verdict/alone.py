@@ -48,8 +48,7 @@ def judge_run(run: Run, processes: Sequence[Process], by: str = "tottime") -> Ru
     one = Judged(no_side(), side, account, READINGS_ALONE)
     held, checks = rules_held(RULES_ALONE, one)
     findings = tuple(_finding(rule, one, by) for rule in held)
-    # What was right in fewer than half of the labelled runs is not named.
-    best = best_of([f for f in findings if f.confidence >= value("confidence.named")])
+    best = best_of(findings)
     if best is None:
         return RunVerdict(account, None, checks, lines_of_account(None, account, lines))
     verdict = verdict_of((best, *(f for f in findings if f is not best)), checks)

@@ -102,6 +102,15 @@ _TABLE: tuple[_Row, ...] = (
         "python-threads.fewer", 0.5, "factor", "a setting, and no thread of a library that comes and goes"
     ),
     _convention("python-threads.pool", 5, "count", "a pool of four, and the main thread"),
+    (
+        "locked.part",
+        0.7,
+        "share",
+        (
+            "all of the loss where workers begin to take turns; where the holder of a lock takes longer, at most "
+            "(n − 1)/n for n workers"
+        ),
+    ),
     # Parts of the lost time
     ("queue.least", 0.1, "share", f"beside harmless programs, a program queues too ({_BENCH}, clean pairs)"),
     (

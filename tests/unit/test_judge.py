@@ -817,14 +817,6 @@ def test_standing_still() -> None:
     assert (again.rule, again.advice) == ("off-cpu", ())
 
 
-def test_what_is_mostly_wrong_is_not_named() -> None:
-    """Programs that wait for half of the time, and lack nothing, are common."""
-    run = program([Fn("main", 1, 4.5), Fn(ACQUIRE, 1, 0.0, 0.0, 5.5, {"main": 1})])
-    found = judge_run(run, run.processes)
-    assert found.verdict is None
-    assert found.account.seconds("blocked") == pytest.approx(5.5)
-
-
 def test_a_process_that_is_gone_long_after_python_has_ended() -> None:
     """Unloading libraries takes 0.7 s of CPU time: the kernel counts it, and the agent does not see it."""
     run = program([Fn("main", 1, 1.0), Fn(ACQUIRE, 1, off=2.0, callers={"main": 1})])

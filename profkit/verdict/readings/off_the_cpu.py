@@ -52,13 +52,6 @@ def _of_lost(of: Measured) -> Callable[[Case], float | None]:
     return read
 
 
-def _by_holder(case: Case) -> float | None:
-    """Return what of the added waiting for locks comes of longer waits, in which their holder keeps all others."""
-    number, locked = case.now.lockers, case.now.locked_s - case.before.locked_s
-    longer = sum(max(0.0, one.candidate_s - one.baseline_s) for one in case.account.helpers_waited)
-    return min(1.0, (number - 1) * longer / (number * locked)) if number and locked > 0 else None
-
-
 OFF_THE_CPU: Mapping[str, Reading] = {
     **of_sides(
         "locked",
@@ -82,11 +75,6 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         _of_lost(lambda s: s.children_awaited_s),
     ),
     "children.named": Reading("text", "program that most of them run", lambda c: c.now.child_program or None),
-    "locked.by-holder": Reading(
-        "share",
-        "part of the added waiting for locks that longer waits of the holder, such as a sleep, explain",
-        _by_holder,
-    ),
     "locked.in": Reading("text", "function that most of them wait in", lambda c: c.now.locked_in or None),
     "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
     "loading.of-off": Reading(

@@ -99,14 +99,12 @@ LOCKED = Rule(
     unless=("changed-source", "throttling", "run-queue-wait", "fewer-workers"),
     conditions=(
         more("time.slowdown", "time.slower"),
-        more("locked.of-lost", "part.most"),
-        # Who waits longer while it has the lock keeps the others waiting.
-        less("locked.by-holder", "speed.all"),
+        more("locked.of-lost", "locked.part"),
         less("cores.factor", "threads.fewer"),
         more("account.cost-and-off", "part.most"),
     ),
     confidence=0.85,
-    evidence=("locked", "cores-used", "cpu-time", "main-wait"),
+    evidence=("locked", "helpers-blocked-on", "cores-used", "cpu-time"),
     advice=("shorter-lock",),
     subject="locked.in",
     numbers=("locked", "locked-before", "cores.factor"),
