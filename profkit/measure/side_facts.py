@@ -260,7 +260,8 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     children_s = known_sum(map(ran_s, children)) if children else 0.0
     if run_s is not None and tree_s is not None:
         # Includes processes too short-lived for the sampler.
-        children_s = children_s and children_s + max(0.0, tree_s - run_s)
+        if children and children_s is not None:
+            children_s += max(0.0, tree_s - run_s)
         run_s = max(run_s, tree_s)
     wait_s = known_sum(map(queued_s, run.processes))
     own = run_s / wall if run_s is not None and wall else None

@@ -1073,7 +1073,7 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
         child = replace(
             run.processes[0], pid=7, role="child", threads=(), profiled=False, run_queue_wait_s=0.0
         )
-        child = replace(child, cpu_s=computed if seen else 0.01, command=("/usr/bin/xz", "-6"))
+        child = replace(child, cpu_s=computed if seen else 0.0, command=("/usr/bin/xz", "-6"))
         machine = replace(run.machine, tree_cpu_s=0.5 + computed)
         main = replace(run.processes[0], parent=1)
         shell = replace(child, pid=1, cpu_s=0.0, command=("bash", "train.sh"))
