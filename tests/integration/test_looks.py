@@ -81,13 +81,14 @@ EXPECTED = {
     "for_pipe_by_select": "pipe",
 }
 
-#: Writes rows, each of which is in storage before the next one.
+#: Writes blocks, each of which is in storage before the next one.
 WRITES = """
 import os, time
 until = time.monotonic() + 1
 with open("rows", "wb", buffering=0) as rows:
     while time.monotonic() < until:
-        rows.write(bytes(4096))
+        rows.seek(0)
+        rows.write(bytes(1 << 20))
         os.fsync(rows.fileno())
 """
 
@@ -194,12 +195,14 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
 
 
 def test_what_waits_until_files_are_written_reads_nothing(tmp_path: Path) -> None:
-    run = captured(tmp_path, sys.executable, script(tmp_path, WRITES), options=("--sampled",))
-    main = run.processes[0].threads[0]
-    seen = dict.fromkeys(("write", "file", "disk"), 0.0)
-    for pause in main.pauses or ():
-        if pause.what in seen:
-            seen[pause.what] += pause.seconds
+    for _ in range(TRIES):
+        run = captured(tmp_path, sys.executable, script(tmp_path, WRITES), options=("--sampled",))
+        seen = dict.fromkeys(("write", "file", "disk"), 0.0)
+        for pause in run.processes[0].threads[0].pauses or ():
+            if pause.what in seen:
+                seen[pause.what] += pause.seconds
+        if sum(seen.values()) > 0.02:
+            break
     require("storage", sum(seen.values()) > 0.02, "files are written without waiting here, as in memory")
     assert seen["write"] >= 0.8 * sum(seen.values())
 
