@@ -346,3 +346,13 @@ def test_one_slower_function_is_no_cause_where_most_of_the_loss_is_waiting() -> 
     assert diffed(side(1.0, 0.1), side(3.0, 0.1)).verdict.rule == "one-function"
     found = diffed(side(1.0, 0.1), side(3.0, 8.0)).verdict
     assert (found.cause, found.rule) != ("code-change", "one-function")
+
+
+def test_less_work_makes_no_program_slower() -> None:
+    def side(steps: int, slept: float) -> Run:
+        sleep = Fn("<built-in method time.sleep>", 100, off=slept, callers={"main": 100})
+        return plain([*training(steps), sleep])
+
+    assert diffed(side(100, 0.1), side(50, 0.1)).verdict.cause in ("workload-change", "faster")
+    found = diffed(side(100, 0.1), side(50, 20.0)).verdict
+    assert found.cause not in ("workload-change", "code-change")
