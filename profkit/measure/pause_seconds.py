@@ -12,7 +12,7 @@ from profkit.model import STDLIB, Process, Thread
 from profkit.model.arrays import Floats
 from profkit.model.pauses import WAITS, PauseKind
 
-#: Fewest looks at a function that waits by design, whose kinds are then taken for all of its waiting.
+#: Fewest looks at a function whose kinds are then taken for all of its waiting.
 ENOUGH_LOOKS = 10
 #: Part of the seen waiting of a function from which all of it is of one kind.
 ONE_KIND = 0.9

@@ -50,10 +50,10 @@ class SideFacts:
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
     processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
     locks of the program's own code waited for them, on average, and `locked_in` where most did.
-    `python_threads` counts threads with functions in all processes.
-    `children_s` is CPU time of child processes that run no Python of the program, most of which run
-    `child_program`, and `children_awaited_s` how long main threads waited for children or what they write. `file`,
-    `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first run's.
+    `python_threads` counts threads with functions in all processes. `children_s` is CPU time of child processes
+    that were not profiled, most of which run `child_program`, and `children_awaited_s` how long main threads waited
+    for children or what they write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other
+    processes) are the first run's.
     """
 
     inventory: Inventory
@@ -190,7 +190,7 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
 
 
 def _children(run: Run) -> list[Process]:
-    """Return processes that run no Python, without those that started the program, such as a shell."""
+    """Return processes that were not profiled, without those that started the program, such as a shell."""
     parents = {p.pid: p.parent for p in run.processes}
     above = {p.parent for p in run.processes if p.profiled}
     while further := {parents[pid] for pid in above & parents.keys()} - above:

@@ -35,7 +35,7 @@ reads_files = _native(
     r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
 )
 #: Whether a native function waits until files are in storage; the kernel computes meanwhile.
-syncs_files = _native(r"[. ]posix\.f(?:data)?sync>")
+_syncs_files = _native(r"[. ]posix\.f(?:data)?sync>")
 #: Whether a native function waits for a peer, storage or a file's lock, whatever threads the program started: for
 #: what no thread or process of most programs ends.
 waits_outside = _native(r"' of '_?(?:socket\.|ssl\.)|[. ](?:f(?:data)?sync|flock)>")
@@ -82,7 +82,7 @@ def only_waits(name: str, root: str, *, measured: bool) -> bool:
 
 def also_computes(name: str) -> bool:
     """Return whether a native function that may wait takes CPU time too: it reads, or writes to storage."""
-    return reads_files(name) or syncs_files(name)
+    return reads_files(name) or _syncs_files(name)
 
 
 def only_computes(name: str) -> bool:

@@ -25,7 +25,7 @@ from profkit.compare.process_calls import feeds_processes, limited_by_number, st
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import Keys, rows_where
 from profkit.measure.composition import Composition
-from profkit.measure.waits_by_name import reads_files, syncs_files
+from profkit.measure.waits_by_name import reads_files
 from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Waited
@@ -109,8 +109,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
-    reads, syncs = (rows_where(table.name, of) for of in (reads_files, syncs_files))
-    read = _reading_s(whole_a, whole_b, reads, syncs)
+    read = _reading_s(whole_a, whole_b, rows_where(table.name, reads_files))
     started = _more_started_s(whole_a, whole_b, signals, booked["startup"][1])
     waited = waited_kinds(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
     collected = (_collected_s(whole_a), _collected_s(whole_b))
@@ -150,7 +149,7 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
     )
     merged = () if c.counters else ("running", "queue")
     imports = _helpers_imports(c)
-    reads, syncs = (rows_where(names, of) for of in (reads_files, syncs_files))
+    reads = rows_where(names, reads_files)
     return Account(
         0.0,
         wall,
@@ -159,15 +158,15 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
         helpers_queue_s=c.helpers_queue_s,
         imports_s=imports,
         # Without what was waited for, the names are those of reading from a socket too.
-        reading_s=(0.0, 0.0 if c.off_by is None else _reading_s(c, c, reads, syncs)[1]),
+        reading_s=(0.0, 0.0 if c.off_by is None else _reading_s(c, c, reads)[1]),
         starts_s=_started_s(c, starts),
         helpers_waited=waited_kinds(names, None, c.helpers_off_by),
         collected_s=(0.0, _collected_s(c)),
     )
 
 
-def _reading_s(a: Composition, b: Composition, reads: Bools, syncs: Bools) -> tuple[float, float]:
-    """Return how long files were read on both sides, on a CPU or off it; `reads` do so by name, `syncs` write.
+def _reading_s(a: Composition, b: Composition, reads: Bools) -> tuple[float, float]:
+    """Return how long files were read on both sides, on a CPU or off it; `reads` do so by name.
 
     A function that a disk kept waiting reads what is mapped to memory: the kernel copies that while it runs.
     """
@@ -175,8 +174,8 @@ def _reading_s(a: Composition, b: Composition, reads: Bools, syncs: Bools) -> tu
         before, after = (float(c.run[reads].sum() + c.blocked[reads].sum()) for c in (a, b))
         return before, after
     disk = np.maximum(a.off_by[_DISK], b.off_by[_DISK])
-    reads = reads | (~syncs & (disk > value("reading.by-disk") * np.maximum(a.run, b.run)))
-    waited_a, waited_b = (float(off_by[_OF_FILES][:, ~syncs].sum()) for off_by in (a.off_by, b.off_by))
+    reads = reads | (disk > value("reading.by-disk") * np.maximum(a.run, b.run))
+    waited_a, waited_b = (float(off_by[_OF_FILES].sum()) for off_by in (a.off_by, b.off_by))
     return float(a.run[reads].sum()) + waited_a, float(b.run[reads].sum()) + waited_b
 
 

@@ -451,6 +451,12 @@ _TABLE: tuple[_Row, ...] = (
         "count",
         "a share of ten looks has a standard error of 0.16 at most; on a busy machine one look may stand for 0.1 s",
     ),
+    _convention(
+        "waits.one-kind",
+        pause_seconds.ONE_KIND,
+        "share",
+        "seen waiting of one kind from which all of a function's is; set with one program in sight",
+    ),
     ("calls.none-seen", estimates.NONE_SEEN, "count", "the rule of three (Hanley and Lippman-Hand 1983)"),
     ("code.still-there", movement.STILL_THERE, "share", "less is another program: programs.residue"),
     _convention(

@@ -269,7 +269,7 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
             else f"used {units.seconds(p.number('children'))} of CPU time, against "
             f"{units.seconds(p.number('children-before'))}: {p.share('children.of-lost')} of the lost time."
         )
-        + " They are not Python, so their functions are not known."
+        + " They were not profiled, so their functions are not known."
     ),
     "own-locks": lambda p: (
         f"Each worker or thread that takes a lock in {display_name(p.subject)} waited "

@@ -14,7 +14,7 @@ from profkit.measure.waits_by_name import only_computes
 from profkit.model import BUILTIN, PROJECT, SITE
 from profkit.verdict.account import Part
 from profkit.verdict.readings.known_values import of_known
-from profkit.verdict.readings.lost_time import of_baseline
+from profkit.verdict.readings.lost_time import of_baseline, of_lost
 from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Value
@@ -167,11 +167,6 @@ def _may_wait(s: Signals, row: int) -> bool:
 def _gained(s: Signals, row: int) -> float | None:
     whole = s.movement.busy_total
     return s.movement.top_gain / whole if whole > 0 else None
-
-
-def _top_of_lost(case: Case) -> float | None:
-    gain = case.signals.movement.top_gain
-    return gain / max(gain, case.account.program_s) if gain > 0 else None
 
 
 def most_calls(case: Case) -> Part | None:
@@ -328,7 +323,9 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
         "share", "added time of function.subject, as a part of the baseline's CPU time", _of_top(_gained)
     ),
     "function.of-lost": Reading(
-        "share", "added time of function.subject, as a part of the lost time", _top_of_lost
+        "share",
+        "added time of function.subject, as a part of the lost time",
+        lambda case: of_lost(case.account, case.signals.movement.top_gain),
     ),
     "function.apart": Reading(
         "factor",

@@ -33,7 +33,7 @@ def _drift(case: Case) -> float:
 
 def _part(case: Case, *names: str) -> float:
     """Return the part of the difference of the walls that some buckets hold, 0 to 1."""
-    return _of_lost(case.account, sum(map(case.account.seconds, names)))
+    return of_lost(case.account, sum(map(case.account.seconds, names)))
 
 
 def separate(case: Case, *names: str) -> float | None:
@@ -42,7 +42,8 @@ def separate(case: Case, *names: str) -> float | None:
     return None if case.account.merged or not known.intersection(names) else _part(case, *names)
 
 
-def _of_lost(found: Account, seconds: float) -> float:
+def of_lost(found: Account, seconds: float) -> float:
+    """Return added seconds as a part of the lost time."""
     return seconds / max(found.program_s, seconds) if seconds > 0 else 0.0
 
 
@@ -89,7 +90,7 @@ def _settings_queue(case: Case) -> float | None:
     waited = sum(found.seconds(name) for name in ("startup", "blocked", "loading", "rest"))
     waited -= found.own_imports_added_s
     theirs = max(0.0, (b.rest_wait_s - a.rest_wait_s) - max(0.0, found.helpers_queue_s))
-    return _of_lost(found, queue + min(max(0.0, waited), theirs))
+    return of_lost(found, queue + min(max(0.0, waited), theirs))
 
 
 def _gil_over_queue(case: Case) -> bool:
@@ -179,7 +180,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.helpers-queue": Reading(
         "share",
         "part of the lost time: queueing of threads and processes that the main thread waits for",
-        lambda c: None if c.account.merged else _of_lost(c.account, c.account.helpers_queue_s),
+        lambda c: None if c.account.merged else of_lost(c.account, c.account.helpers_queue_s),
     ),
     "settings.queue": Reading(
         "share",
@@ -203,7 +204,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "started.part": Reading(
         "share",
         "part of the lost time in functions that start processes, or wait by design",
-        lambda c: _of_lost(
+        lambda c: of_lost(
             c.account,
             sum(map(c.account.seconds, ("blocked", "loading", "imbalance"))) + max(0.0, c.account.starts_s),
         ),
@@ -229,7 +230,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.imports": Reading(
         "share",
         "part of the lost time: imports in other processes than the main one",
-        lambda c: _of_lost(c.account, c.account.imports_s),
+        lambda c: of_lost(c.account, c.account.imports_s),
     ),
     "account.startup": _lost("start and end", "startup"),
     "imports.of-startup": Reading(
@@ -242,7 +243,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.reading": Reading(
         "share",
         "part of the lost time: reading files, on a CPU or off it",
-        lambda c: _of_lost(c.account, c.account.reading_s[1] - c.account.reading_s[0]),
+        lambda c: of_lost(c.account, c.account.reading_s[1] - c.account.reading_s[0]),
     ),
     "storage.added": growth_of(
         "bytes",
@@ -263,7 +264,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.starts": Reading(
         "share",
         "part of the lost time in functions that start processes, and in calls that come with each",
-        lambda c: _of_lost(c.account, c.account.starts_s),
+        lambda c: of_lost(c.account, c.account.starts_s),
     ),
     "account.startup-beyond": Reading(
         "bool",

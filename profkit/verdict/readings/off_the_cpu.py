@@ -9,7 +9,7 @@ from profkit.measure.side_facts import SideFacts
 from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import Account
 from profkit.verdict.readings.known_values import Measured, growth, of_sides
-from profkit.verdict.readings.lost_time import blocked_on
+from profkit.verdict.readings.lost_time import blocked_on, of_lost
 from profkit.verdict.rule import Case, Reading
 
 
@@ -42,12 +42,12 @@ def helpers_busy(account: Account, side: SideFacts) -> float | None:
     return run_s / side.wall_s if run_s is not None and side.wall_s else None
 
 
-def _of_lost(of: Measured) -> Callable[[Case], float | None]:
+def _grown(of: Measured) -> Callable[[Case], float | None]:
     """Return the growth of a measurement, as a part of the lost time."""
 
     def read(case: Case) -> float | None:
-        added, lost = growth(of(case.before), of(case.now)), case.account.program_s
-        return None if added is None or not lost > 0 else max(0.0, min(1.0, added / lost))
+        added = growth(of(case.before), of(case.now))
+        return None if added is None else of_lost(case.account, added)
 
     return read
 
@@ -59,20 +59,20 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "waiting for locks that the program's own code takes, of a worker or thread that takes one, on average",
         lambda side: side.locked_s,
     ),
-    "locked.of-lost": Reading("share", "added part of the lost time: locked", _of_lost(lambda s: s.locked_s)),
+    "locked.of-lost": Reading("share", "added part of the lost time: locked", _grown(lambda s: s.locked_s)),
     **of_sides(
         "children",
         "s",
-        "CPU time of processes that the program starts, and which run none of its Python",
+        "CPU time of processes that the program starts, and which were not profiled",
         lambda side: side.children_s,
     ),
     "children.of-lost": Reading(
-        "share", "added part of the lost time: children", _of_lost(lambda s: s.children_s)
+        "share", "added part of the lost time: children", _grown(lambda s: s.children_s)
     ),
     "children.awaited": Reading(
         "share",
         "added waiting of the main threads for child processes, or for what they write, as a part of the lost time",
-        _of_lost(lambda s: s.children_awaited_s),
+        _grown(lambda s: s.children_awaited_s),
     ),
     "children.named": Reading("text", "program that most of them run", lambda c: c.now.child_program or None),
     "locked.in": Reading("text", "function that most of them wait in", lambda c: c.now.locked_in or None),

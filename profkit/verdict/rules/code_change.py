@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.verdict.rule import Condition, Rule, less, more, no, yes
-from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE
+from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE, OTHER_REASONS
 
 CHANGED_SOURCE = Rule(
     id="changed-source",
@@ -34,7 +34,7 @@ CHANGED_ABOVE = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads"),
+        *("more-ranges", *OTHER_REASONS),
     ),
     conditions=(
         yes("code.above"),

@@ -7,6 +7,16 @@ from profkit.verdict.rule import Rule, less, more, no, yes
 #: Nothing shows a lack of CPUs.
 NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
 
+#: Rules of settings and waits, which also make the same calls take longer.
+OTHER_REASONS = (
+    "fewer-workers",
+    "fewer-threads",
+    "fewer-python-threads",
+    "more-threads",
+    "child-programs",
+    "own-locks",
+)
+
 #: The program takes longer on an equally fast machine.
 AS_FAST = (
     yes("machine.same"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 from profkit.verdict.rules.code_change import BY_CALLS, ONE_SLOWER
-from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE
+from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE, OTHER_REASONS
 
 CALL_COUNTS = Rule(
     id="call-counts",
@@ -208,7 +208,7 @@ MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *("fewer-threads", "fewer-workers", "more-threads", "child-programs", "own-locks"),
+        *OTHER_REASONS,
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
@@ -241,15 +241,7 @@ SOME_MORE_PER_CALL = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
-        *(
-            "longer-loops",
-            "slower-cpu",
-            "fewer-workers",
-            "fewer-threads",
-            "more-threads",
-            "child-programs",
-            "own-locks",
-        ),
+        *("longer-loops", "slower-cpu", *OTHER_REASONS),
     ),
     conditions=(
         no("machines.differ"),
@@ -283,7 +275,7 @@ MORE_TO_DO = Rule(
     requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
-        *("more-ranges", "fewer-workers", "fewer-threads", "more-threads", "child-programs", "own-locks"),
+        *("more-ranges", *OTHER_REASONS),
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
