@@ -182,10 +182,14 @@ def _helping(
     # not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     stood_by = _known_waits(reading.helpers_waits, stood)
-    # A helper that waits for another helper is covered by that helper's time.
+    # A helper that waits for another helper is covered by that helper's time, unless they take turns: the time of
+    # several counts in proportion, and so does what each waits for the others.
     for_others = stood_by[_FOR_OTHERS].sum(axis=0)
-    stood = stood - for_others
     stood_by[_FOR_OTHERS] = 0.0
+    stood = stood - for_others
+    if reading.helpers_locked is not None:
+        stood_by[pause_seconds.LOCK] = reading.helpers_locked
+        stood = stood + reading.helpers_locked
     # Samples may find more in the functions than the kernel counted of the threads that have any.
     in_python_s = max(0.0, reading.helpers_run_s - reading.native_run_s)
     helpers = _at_most(np.where(ranks, 0.0, reading.helpers), in_python_s)
@@ -207,6 +211,14 @@ def _helping(
     waiting, working = own.off + own.polled, np.where(polls, 0.0, own.off)
     waited = next((times for times in (working, helpers) if times.any()), waiting)
     other = max(0.0, worked_s - starts_s - float(helpers.sum()) - reading.native_run_s)
+    # Of a program that is not profiled, nothing but the waiting for it is known.
+    for_children = own.off_by[pause_seconds.FOR_CHILDREN]
+    if for_children.any():
+        children = min(reading.children_run_s, other)
+        other -= children
+        for_children = children * for_children / for_children.sum()
+        stood_by[pause_seconds.FOR_CHILDREN] += for_children
+        stood = stood + for_children.sum(axis=0)
     run = part * helpers + spread((part - spun) * reading.native_run_s, waited)
     run = run + spread(part * other, helpers if helpers.any() else waiting)
     imports = np.zeros(len(run))

@@ -22,13 +22,14 @@ def may_take_turns(process: Process) -> bool:
     return sum(pause.seconds for pause in others if pause.what == "lock") > least
 
 
-def lock_waits(process: Process, thread: Thread) -> dict[str, float]:
-    """Return how long functions of the project waited for a lock that they took themselves, by name.
+def lock_waits(process: Process, thread: Thread) -> list[tuple[int, str, float]]:
+    """Return how long functions of the project waited for a lock that they took themselves.
 
-    Who waits for work, in a queue or a pool, takes its lock in the standard library, which does not count. Who waits
-    for the threads of a native library does so for a lock as well.
+    A row of the profile that waited, the name of a function that took the lock, and seconds. Who waits for work, in
+    a queue or a pool, takes its lock in the standard library, which does not count. Who waits for the threads of a
+    native library does so for a lock as well.
     """
-    found: dict[str, float] = {}
+    found: list[tuple[int, str, float]] = []
     profile, roots = thread.profile, process.roots
     if not any(pause.what == "lock" for pause in thread.pauses or ()):
         return found
@@ -40,8 +41,7 @@ def lock_waits(process: Process, thread: Thread) -> dict[str, float]:
             takers = list(_callers(profile, row, roots))
         else:  # older interpreters show no call in a ``with`` statement
             takers = [(profile.strings[profile.name[row]], 1.0)] if _is_own(profile, row, roots) else []
-        for name, part in takers:
-            found[name] = found.get(name, 0.0) + part * float(seconds[row])
+        found += [(row, name, part * float(seconds[row])) for name, part in takers]
     return found
 
 

@@ -15,8 +15,16 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
+from profkit.measure.own_locks import lock_waits
 from profkit.measure.selected_processes import Selected
-from profkit.measure.side_facts import delivery_seconds, first_thread, lifetime, main_processes, uses_gpu
+from profkit.measure.side_facts import (
+    child_programs,
+    delivery_seconds,
+    first_thread,
+    lifetime,
+    main_processes,
+    uses_gpu,
+)
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
 from profkit.model.arrays import Floats, Rows, known_sum, spread
@@ -36,9 +44,11 @@ class PathReading:
     processes; `helpers_wait` and `helpers_blocked` are 0 where not measured. `native_run_s` and
     `native_queue_s` are the parts of the helpers' sums in the path's process that run no Python.
     `helpers_starts_s` is CPU time of other processes before and after their functions, as far as all calls were
-    traced. `helpers_number` counts helpers. `uses_gpu`: a GPU worked during the run.
+    traced; `children_run_s` is that of programs which the path's process started and which were not profiled.
+    `helpers_number` counts helpers. `uses_gpu`: a GPU worked during the run.
 
-    `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`).
+    `own_waits` and `helpers_waits`, shape (len(WAITS), n), are blocked time by cause (`model.pauses`);
+    `helpers_locked` is the part of the latter in locks for which helpers that do the same work wait in turn.
     `collected` is the garbage collector's time in the path's thread; `held` is how long threads waited while
     a function held the interpreter's lock; `helpers_imports` is the part of `helpers` that imported modules
     in other processes, `own_imports` that of the path's thread, the project's own code left out.
@@ -59,6 +69,7 @@ class PathReading:
     delivery_s: float
     own_waits: Floats | None = None
     helpers_waits: Floats | None = None
+    helpers_locked: Floats | None = None
     collected: Floats | None = None
     held: Floats | None = None
     helpers_imports: Floats | None = None
@@ -66,6 +77,7 @@ class PathReading:
     native_run_s: float = 0.0
     native_queue_s: float = 0.0
     helpers_starts_s: float = 0.0
+    children_run_s: float = 0.0
     helpers_number: int = 0
     uses_gpu: bool = False
 
@@ -114,7 +126,11 @@ def _useful(process: Process) -> float:
     of = Looked(profile.name, profile.strings).where(waits_for_ranks)
     blocked = 0.0 if profile.blocked is None else float(profile.blocked[of].sum())
     spun = float(profile.tottime[of].sum()) - blocked
-    return max(0.0, (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) - spun)
+    return max(0.0, _active(thread) - spun)
+
+
+def _active(thread: Thread) -> float:
+    return (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
 
 
 def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
@@ -148,6 +164,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
             "helpers_waits": _added(
                 selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
             ),
+            "helpers_locked": _locked(selected, thread, n),
             "collected": _added(
                 selected, lambda _, t: t is thread, lambda t: pause_seconds.paused(t, *COLLECTIONS), rows
             ),
@@ -174,6 +191,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers_starts_s=sum(
             _outside_functions_s(process) for process in run.processes if process is not chosen
         ),
+        children_run_s=_children_run_s(run, chosen),
         helpers_number=sum(max(1, len(process.threads)) for process in run.processes) - 1,
         uses_gpu=uses_gpu(run),
         **pauses,
@@ -183,6 +201,15 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
 def _path_process(selected: Selected, rank: int | None) -> Process | None:
     mains = main_processes(selected.processes)
     return next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
+
+
+def _children_run_s(run: Run, chosen: Process) -> float:
+    """Return the CPU time of programs that were not profiled and that a process, or one of them, started."""
+    children, known, found = child_programs(run), {chosen.pid}, 0.0
+    while started := [p for p in children if p.parent in known and p.pid not in known]:
+        known |= {p.pid for p in started}
+        found += known_sum(map(ran_s, started)) or 0.0
+    return found
 
 
 def capture_effects(run: Run, selected: Selected, rank: int | None) -> tuple[Effect, Effect] | None:
@@ -235,6 +262,20 @@ def _added(
     for process, thread, rows in selected.threads:
         if wanted(process, thread):
             np.add.at(result.T, rows, seconds(thread).T)
+    return result
+
+
+def _locked(selected: Selected, first: Thread, n: int) -> Floats:
+    """Return helpers' waiting for locks of the project, each in the part that it did of what the busiest did.
+
+    One that does nothing else waits beside the others, not in turn with them.
+    """
+    result = np.zeros(n)
+    helpers = [(*one, _active(one[1])) for one in selected.threads if one[1] is not first]
+    most = max((active for *_, active in helpers), default=0.0)
+    for process, thread, rows, active in helpers:
+        for row, _, seconds in lock_waits(process, thread) if active > 0 else ():
+            result[rows[row]] += seconds * active / most
     return result
 
 

@@ -189,7 +189,7 @@ def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
     return tuple(package for package, _ in imported_packages(others))
 
 
-def _children(run: Run) -> list[Process]:
+def child_programs(run: Run) -> list[Process]:
     """Return processes that were not profiled, without those that started the program, such as a shell."""
     parents = {p.pid: p.parent for p in run.processes}
     above = {p.parent for p in run.processes if p.profiled}
@@ -199,7 +199,7 @@ def _children(run: Run) -> list[Process]:
 
 
 def _child_program(run: Run) -> str:
-    programs = Counter(p.command[0].rpartition("/")[2] for p in _children(run) if p.command)
+    programs = Counter(p.command[0].rpartition("/")[2] for p in child_programs(run) if p.command)
     return programs.most_common(1)[0][0] if programs else ""
 
 
@@ -214,7 +214,7 @@ def _locked(selected: Sequence[Process]) -> tuple[float, str]:
     ]
     names: dict[str, float] = {}
     for found in each:
-        for name, seconds in found.items():
+        for _, name, seconds in found:
             names[name] = names.get(name, 0.0) + seconds
     return (sum(names.values()) / len(each), max(names, key=names.__getitem__)) if each else (0.0, "")
 
@@ -256,7 +256,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     main_run, main_wait = known_sum(main_runs), known_sum(main_waits)
     run_s = known_sum(map(ran_s, run.processes))
     tree_s = machine.tree_cpu_s if machine else None
-    children = _children(run)
+    children = child_programs(run)
     children_s = known_sum(map(ran_s, children)) if children else 0.0
     if run_s is not None and tree_s is not None:
         # Includes processes too short-lived for the sampler.

@@ -843,7 +843,7 @@ def test_what_workers_wait_for_is_said_where_the_main_thread_waits_for_them() ->
         return with_pauses(run, (Pause(1, "child", 0.5 + slept, 9),), waited, waited)
 
     found = diffed(side(0.0), side(4.0))
-    assert (found.verdict.cause, found.verdict.numbers["blocked.on"]) == ("blocked", "child")
+    assert (found.verdict.cause, found.verdict.numbers["blocked.on"]) == ("blocked", "lock")
     (meanwhile,) = (one for one in found.verdict.evidence if one.signal == "helpers.blocked-on")
     assert meanwhile.subject == "time.sleep"
     assert (meanwhile.baseline, meanwhile.candidate) == (0.0, pytest.approx(4.0))
@@ -1042,9 +1042,25 @@ def test_workers_that_wait_for_a_lock_of_the_program(taker: str) -> None:
         "work",
     )
     assert "waited 1.40 s for it on average, against 0 s" in comparison_block(found).summary
+    assert (
+        found.account.seconds("blocked") > 0.9 * found.account.added_s > abs(found.account.seconds("speed"))
+    )
     assert [one.numbers["what"] for one in found.verdict.advice if one.kind == "await"] == ["lock"]
     alone = said(taking_turns(1.4, taker, file))
     assert (alone.rule, alone.subject) == ("own-locks", "work")
+
+
+def test_one_that_only_waits_for_a_lock_does_not_take_turns() -> None:
+    def running(locked: float) -> float:
+        idle = [Fn("watch", 1, 0.001), Fn(ACQUIRE, 1, off=locked, callers={"watch": 1})]
+        run = program(
+            [Fn("main", 1, 0.1), Fn(ACQUIRE, 1, off=3.0, callers={"main": 1})],
+            workers=[[Fn("work", 100, 3.0)], idle],
+        )
+        run = with_pauses(run, (Pause(1, "lock", 3.0, 50),), (), (Pause(1, "lock", locked, 50),))
+        return judge_run(run, run.processes).account.seconds("running")
+
+    assert running(3.0) == pytest.approx(running(0.0), rel=0.01)
 
 
 def test_workers_that_wait_for_a_queue_do_not_wait_for_each_other() -> None:
@@ -1071,12 +1087,12 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
     def side(computed: float) -> Run:
         run = program([Fn("main", 1, 0.5), Fn(waits, 9, off=computed, callers={"main": 9})])
         run = with_pauses(run, (Pause(1, what, computed, 50),))
-        child = replace(
-            run.processes[0], pid=7, role="child", threads=(), profiled=False, run_queue_wait_s=0.0
-        )
-        child = replace(child, cpu_s=computed if seen else 0.0, command=("/usr/bin/xz", "-6"))
-        machine = replace(run.machine, tree_cpu_s=0.5 + computed)
         main = replace(run.processes[0], parent=1)
+        child = replace(main, pid=7, role="child", threads=(), profiled=False, run_queue_wait_s=0.0)
+        child = replace(
+            child, cpu_s=computed if seen else 0.0, command=("/usr/bin/xz", "-6"), parent=main.pid
+        )
+        machine = replace(run.machine, tree_cpu_s=0.5 + computed)
         shell = replace(child, pid=1, cpu_s=0.0, command=("bash", "train.sh"))
         return replace(run, processes=(shell, main, child), machine=machine)
 
@@ -1090,6 +1106,7 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
         comparison_block(found).headline
         == "4.11× slower, 900 ms → 3.70 s: programs that it starts take longer: xz"
     )
+    assert found.account.seconds("blocked") == pytest.approx(2.8)
     children = evidence(found, "children")
     assert (children.baseline, children.candidate) == pytest.approx((0.2, 3.0))
     alone = said(side(3.0))

@@ -93,15 +93,13 @@ LOCKED = Rule(
         "one after the other"
     ),
     bucket="blocked",
-    # What works while the others wait is on the critical path.
-    part="account.cost-and-off",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "fewer-workers"),
     conditions=(
         more("time.slowdown", "time.slower"),
         more("locked.of-lost", "locked.part"),
         less("cores.factor", "threads.fewer"),
-        more("account.cost-and-off", "part.most"),
+        more("account.off", "part.most"),
     ),
     confidence=0.85,
     evidence=("locked", "helpers-blocked-on", "cores-used", "cpu-time"),
