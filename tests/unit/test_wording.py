@@ -242,6 +242,14 @@ def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
     assert (block.headline, block.cause, block.confidence) == ("One run failed", "inconclusive", None)
 
 
+@pytest.mark.parametrize(("confidence", "tone"), [(0.29, "unsure"), (0.69, "bad"), (None, "bad")])
+def test_what_is_wrong_more_often_than_right_is_no_alarm(confidence: float | None, tone: str) -> None:
+    numbers = {"off": 0.5, "blocked.on": "socket"}
+    block = verdict_block(Verdict("blocked", "off-cpu", confidence, numbers=numbers), alone=True)
+    assert block.tone == tone
+    assert ("by design" in block.summary) is (tone == "unsure")
+
+
 NEIGHBOURS: dict[str, Value] = (
     {"named": 4, "name-0": "python3", "pid-0": 812, "processes-0": 1, "cores-0": 1.0}
     | {"group-0": "docker 3fa9c1d2e4b5", "name-1": "sh", "pid-1": 90, "cores-1": 0.42, "children-1": True}

@@ -79,9 +79,13 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
     if verdict.kind:
         headline += f" {_KINDS.get(verdict.kind, clean(verdict.kind))}"
     names = verdict.cause + (f", {verdict.kind}" if verdict.kind else "")
+    summary = summary_of(verdict, alone=alone)
+    if alone and (verdict.confidence or 1.0) < value("confidence.named"):
+        tone = "unsure"
+        summary += " It may do so by design: compare it with a faster run."
     return VerdictBlock(
         _in_particular(verdict, headline),
-        summary_of(verdict, alone=alone),
+        summary,
         tone,
         "" if names == headline.lower() else names,
         verdict.confidence,
