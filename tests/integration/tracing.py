@@ -100,4 +100,4 @@ def check(
     words = [python or interpreter(version), "-X", "dev", "-W", "error", TARGET, binary_for(version), name]
     env = {**os.environ, **READS, "PYTHONPATH": str(packages or "")}
     done = finished([*words, *arguments], env=env, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, ""), f"exit status {done.returncode}\n{done.stderr}"

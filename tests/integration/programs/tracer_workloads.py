@@ -289,6 +289,7 @@ def asynchronous():
         return r
 
     loop = asyncio.new_event_loop()
+    loop.slow_callback_duration = float("inf")  # in development mode, it says which callbacks take 0.1 s
     loop.run_until_complete(main())
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
