@@ -180,9 +180,6 @@ def finding_of(rule: Rule, case: Judged, steps: Steps, seconds: float, severity:
     sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, steps)
     kind = case.read(rule.kind) if rule.kind else None
     subject = case.read(rule.subject) if rule.subject else None
-    # What one bucket gained and another lost cannot be saved.
-    lost = case.account.program_s
-    saved = min(seconds, lost) if lost > 0 else seconds
     return Finding(
         rule=rule.id,
         cause=rule.cause,
@@ -192,7 +189,7 @@ def finding_of(rule: Rule, case: Judged, steps: Steps, seconds: float, severity:
         bucket=rule.bucket,
         seconds=seconds,
         evidence=produce(rule.evidence, case),
-        advice=advise(rule.advice, case, rule.bucket, saved),
+        advice=advise(rule.advice, case, rule.bucket, seconds),
         kind=str(kind) if kind is not None else None,
         strength=known_strength,
         subject=str(subject) if subject else "",
