@@ -30,7 +30,6 @@ def read(
     load: Sequence[str] = (),
     compute: Sequence[str] = (),
     batch_size: int | None = None,
-    calls: bool = True,
 ) -> Run:
     """Read one file.
 
@@ -48,8 +47,6 @@ def read(
         recognised by name.
     batch_size
         Samples in one iteration; by default the payload of its range.
-    calls
-        Whether to read callers and callees, which pages show. Reading is faster without.
 
     Raises
     ------
@@ -60,34 +57,9 @@ def read(
     """
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
-    # Imports of workers are found by calling contexts, packages and who takes a lock by callers.
-    whole = running or load_run(path, edges=calls or None)
-    one = running is None and not calls and len(whole.processes) == 1
-    if one and (_names_places(whole) or _imports(whole) or _locks(whole)):
-        whole = load_run(path)
+    whole = running or load_run(path)
     names = iteration_names(iteration, load, compute, batch_size)
     return Run(whole, replace(whole, processes=select_processes(whole, process)), by, names)
-
-
-def _imports(run: model.Run) -> bool:
-    from profkit.measure.import_table import imports_of
-
-    found = imports_of(run, run.processes)
-    return found is not None and found.matter
-
-
-def _locks(run: model.Run) -> bool:
-    from profkit.measure.own_locks import may_take_turns
-
-    return any(map(may_take_turns, run.processes))
-
-
-def _names_places(run: model.Run) -> bool:
-    """Return whether advice will name the program's functions that set sizes, which needs callers."""
-    from profkit.measure.inventory import inventory
-    from profkit.measure.size_calls import sizes_itself
-
-    return sizes_itself(run) and inventory(run).crowded
 
 
 def _running(named: str | os.PathLike[str]) -> model.Run | None:

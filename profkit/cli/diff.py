@@ -193,6 +193,6 @@ def show(run: Path, report: ReportOptions, **reading: Any) -> None:
     goal = report.destination()
     goal.keep((str(run),))
     with Progress("reading"):
-        result = profkit.read(run, calls=goal.drawn, **reading)
+        result = profkit.read(run, **reading)
     goal.write(result)
     say_left_behind(run.parent)

@@ -39,12 +39,11 @@ _File = TypeVar("_File")
 BASELINE = "baseline:"
 
 
-def load_run(path: StrPath, *, edges: bool | None = True, processes: bool = True) -> Run:
+def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
     """Read a run file, a pstats file of any profiler, or another tool's file; raise only `FormatError`.
 
-    Without `edges` (``None``: only for several processes) every ``profile.edges`` is ``None``; without
-    `processes` only the manifest is read. A foreign profile is one process with one thread; its ``python`` is
-    derived from library paths.
+    Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A foreign
+    profile is one process with one thread; its ``python`` is derived from library paths.
     """
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
@@ -54,8 +53,8 @@ def load_run(path: StrPath, *, edges: bool | None = True, processes: bool = True
 
     run = read_foreign(path)
     if run is None:
-        run = read_pstats(path, edges=bool(edges))
-    elif not edges and (edges is False or len(run.processes) == 1):
+        run = read_pstats(path, edges=edges)
+    elif not edges:
         run = _without_edges(run)
     run = _validated(run)
     return run if processes else replace(run, processes=())

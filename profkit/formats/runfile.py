@@ -286,11 +286,11 @@ class _Documents:
         return [first, first + count]
 
 
-def read_run(path: str | os.PathLike[str], *, edges: bool | None = True, processes: bool = True) -> Run:
+def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
     """Read a run file; raise only `FormatError`.
 
-    Without `edges` (``None``: only for several processes) every ``profile.edges`` and ``thread.paths`` is
-    ``None``; without `processes` only the manifest is read.
+    Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the manifest
+    is read.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -316,7 +316,7 @@ class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_ru
     """The archive has a later major version; the message is its schema."""
 
 
-def _read(members: Members, path: str, *, edges: bool | None, processes: bool) -> Run:
+def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
     """Read everything, or only the manifest."""
     if _MANIFEST not in members.sizes:
         raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
@@ -336,11 +336,10 @@ def _read(members: Members, path: str, *, edges: bool | None, processes: bool) -
     return run
 
 
-def _read_processes(members: Members, edges: bool | None) -> tuple[Process, ...]:
+def _read_processes(members: Members, edges: bool) -> tuple[Process, ...]:
     documents = members.json(_PROCESSES)
     if not isinstance(documents, list) or not documents:
         raise MemberError(f"{_PROCESSES} is not a list of processes")
-    edges = len(documents) > 1 if edges is None else edges
     groups = (FUNCTIONS, RANGES, SAMPLES, CONTEXTS, INSIDE, *((EDGES, PATHS) if edges else ()))
     tables = {group.name: Table(group, members) for group in groups}
     return tuple([_process(f"process {i}", value, tables) for i, value in enumerate(documents)])

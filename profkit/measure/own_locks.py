@@ -15,13 +15,6 @@ from profkit.model import PROJECT, STDLIB, Process, Profile, Roots, Thread
 _TAKES, _FILES = ("__enter__", "acquire"), ("multiprocessing/synchronize.py", "threading.py")
 
 
-def may_take_turns(process: Process) -> bool:
-    """Return whether threads beside the first waited for any lock for a tenth of its life: idle ones do as well."""
-    least = 0.1 * (process.wall_s or 0.0)
-    others = (pause for thread in process.threads[1:] for pause in thread.pauses or ())
-    return sum(pause.seconds for pause in others if pause.what == "lock") > least
-
-
 def lock_waits(process: Process, thread: Thread) -> list[tuple[int, str, float]]:
     """Return how long functions of the project waited for a lock that they took themselves.
 

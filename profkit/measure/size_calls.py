@@ -47,11 +47,6 @@ class SizeCall:
     line: int
 
 
-def sizes_itself(run: Run) -> bool:
-    """Return whether the run calls a function that sets a size, whoever calls it."""
-    return any(next(_rows(profile), None) is not None for profile in run.profiles)
-
-
 def size_calls(run: Run) -> tuple[SizeCall, ...]:
     """Return the program's calls that set sizes, each once.
 

@@ -38,7 +38,7 @@ from profkit.report.wording.advice import advice_blocks
 from profkit.report.wording.evidence import EvidenceTexts, evidence_texts
 from profkit.report.wording.explain import brief_explanation
 from profkit.report.wording.functions import display_name, location
-from profkit.report.wording.verdicts import comparison_block, verdict_block
+from profkit.report.wording.verdicts import comparison_block, run_block
 from profkit.verdict.account import Account
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.readings import READINGS
@@ -89,7 +89,7 @@ def brief_run(run: Run, judged: RunVerdict, by: str = "tottime", *, explain: boo
 
     functions = ranked_run(run, by)
     verdict = judged.verdict
-    answer = () if verdict is None else (replace(verdict_block(verdict, alone=True), cause=""),)
+    answer = (replace(block, cause="") for block in run_block(judged))
     facts = tuple(item for item in run_facts(run, functions) if item[0] in _FACTS)
     parts: list[_Part] = [Section("", (*answer, Facts(facts)))]
     if explain:

@@ -38,7 +38,7 @@ from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.advice import advice_blocks
 from profkit.report.wording.evidence import evidence_table
 from profkit.report.wording.explain import explain_sections
-from profkit.report.wording.verdicts import verdict_block
+from profkit.report.wording.verdicts import run_block
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
 from profkit.verdict.types import RunVerdict
@@ -67,7 +67,6 @@ def show_document(
     """
     functions = ranked_run(run, by)
     verdict = judged.verdict
-    answer = () if verdict is None else (verdict_block(verdict, alone=True),)
     # Without counters, the account would only repeat the functions.
     in_parts = not judged.account.merged and judged.account.candidate_s > 0
     advice = () if verdict is None else verdict.advice
@@ -76,7 +75,7 @@ def show_document(
     profiled = not run.processes or any(process.profiled for process in run.processes)
     return laid_out(
         "profkit show",
-        Section("", (*answer, Facts(run_facts(run, functions)))),
+        Section("", (*run_block(judged), Facts(run_facts(run, functions)))),
         Section("Where the time went", (waterfall(judged.account),) if in_parts else (), role="account"),
         Section("Evidence", (evidence_table(evidence, limit, alone=True),), role="evidence"),
         *line_sections(judged.lines),

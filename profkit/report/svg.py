@@ -28,8 +28,8 @@ _EVIDENCE = 400.0
 _GAP = 28.0
 _ACCOUNT = 640.0
 _WIDTH = 2 * _PADDING + _EVIDENCE + _GAP + SLOPES_WIDTH
-#: Characters of a line: across the picture, of the evidence, and beside it.
-_WIDE, _NARROW, _BESIDE = 112, 62, 80
+#: Characters of a line: across the picture, the same in smaller text, of the evidence, and beside it.
+_WIDE, _LONG, _NARROW, _BESIDE = 112, 140, 62, 80
 #: Where the verdict's text begins.
 _INDENT = 78.0
 #: Most functions shown of a run without a verdict.
@@ -89,13 +89,13 @@ def _verdict(document: Document, block: VerdictBlock) -> Drawing:
     sure = "" if block.confidence is None else f"Confidence {units.confidence(block.confidence)}"
     small = " · ".join(filter(None, (block.cause, sure)))
     summary = wrap_some(block.summary, _WIDE, 4)
-    times = _times(document)
+    times = wrap_some(_times(document), _LONG, 3)
     parts = []
     y = 52.0
     for line in headline:
         parts.append(svg_text(line, _INDENT, y, "headline"))
         y += 32
-    for kind, lines, step in (("small", [small], 22), ("summary", summary, 21), ("text", [times], 22)):
+    for kind, lines, step in (("small", [small], 22), ("summary", summary, 21), ("text", times, 22)):
         for line in filter(None, lines):
             parts.append(svg_text(line, _INDENT, y - 6, kind))
             y += step
@@ -113,10 +113,11 @@ def _verdict(document: Document, block: VerdictBlock) -> Drawing:
 
 
 def _times(document: Document) -> str:
-    """Return what both sides took, in one line, from a comparison's table below the verdict."""
+    """Return what both sides took, from a comparison's table below the verdict, or command and time of one run."""
     table = next((block for block in document.sections[0].blocks if isinstance(block, Table)), None)
     if table is None:
-        return ""
+        facts = document.first(Facts) or Facts(())
+        return " · ".join(value for label, value in facts.items if label in ("command", "time"))
     return " · ".join(
         f"{column.title} {before} → {after}" + (f" ({ratio})" if ratio else "")
         for column, before, after, ratio in zip(table.columns, *map(table.texts, table.rows), strict=True)

@@ -12,7 +12,7 @@ import pytest
 from profkit.capture.agent.edited import edit
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
-from profkit.measure.size_calls import SizeCall, size_calls, sizes_itself
+from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import FunctionKey, Host, Process, Roots, Run, RunSet, Thread
 from profkit.model.written_sizes import WrittenSize
 from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
@@ -196,7 +196,6 @@ def test_the_program_s_function_is_found_through_the_library_s() -> None:
     # A loader's worker sets its own threads: nobody can edit that.
     assert size_calls(run(EDGES)) == (SizeCall("pool", FunctionKey("project", "train.py", "main"), 5),)
     assert size_calls(run(None)) == ()
-    assert sizes_itself(run(None))
 
     rows = [*ROWS, Row("/job/train.py", 40, "other", qualname="other")]
     found = Thread(profile(rows, EDGES), written_sizes=(WrittenSize(5, "torch"), WrittenSize(5, "pool")))
@@ -204,7 +203,6 @@ def test_the_program_s_function_is_found_through_the_library_s() -> None:
     assert size_calls(Run("a", (Process(threads=(found,), roots=roots),)))[1:] == (unseen,)
     two = Thread(profile(rows), written_sizes=(WrittenSize(0, "torch"), WrittenSize(5, "torch")))
     assert size_calls(Run("a", (Process(threads=(two,), roots=roots),))) == (), "which of them is not known"
-    assert not sizes_itself(Run("a", (Process(threads=(Thread(profile(ROWS[:2])),)),)))
 
 
 FAST = [Row("/job/m.py", 10 * i, f"f{i}", 100, 0.3, source=f"s{i}", wait=0.0, cumwait=0.0) for i in range(10)]

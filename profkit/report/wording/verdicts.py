@@ -14,7 +14,7 @@ from profkit.report.wording.functions import display_name
 from profkit.report.wording.summaries import summary_of
 from profkit.report.wording.verdict_sentences import by_instructions
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Diff, Finding, Verdict
+from profkit.verdict.types import Diff, Finding, RunVerdict, Verdict
 
 _HEADLINES = {
     "no-change": ("No change beyond the noise", "good"),
@@ -90,6 +90,23 @@ def verdict_block(verdict: Verdict, *, alone: bool = False) -> VerdictBlock:
         "" if names == headline.lower() else names,
         verdict.confidence,
     )
+
+
+def run_block(judged: RunVerdict) -> tuple[VerdictBlock, ...]:
+    """Return what is said first of one run: its verdict, or whether it got the CPUs; empty if that is unknown."""
+    account = judged.account
+    if judged.verdict is not None:
+        return (verdict_block(judged.verdict, alone=True),)
+    if account.merged or account.candidate_s < value("alone.wall"):
+        return ()
+    ran, queued = (account.whole(name) / account.candidate_s for name in ("running", "queue"))
+    if queued < value("wait.some"):
+        headline, tone = f"No contention found: {units.share(ran)} of the time on a CPU", "good"
+        said = f"It waited for a CPU for {units.share(queued)} of the time. Whether it is slower than elsewhere, only"
+        return (VerdictBlock(headline, f"{said} a second run tells: profkit diff.", tone),)
+    headline = f"It waited for a CPU for {units.share(queued)} of the time"
+    said = "That may be usual for this program: compare it with a run on an idle machine, by profkit diff."
+    return (VerdictBlock(headline, said, "unsure"),)
 
 
 def _in_particular(verdict: Verdict, headline: str) -> str:
