@@ -18,11 +18,11 @@ from profkit.report.wording.advice import ADVICE, advice_text
 from profkit.report.wording.evidence import READINGS, SIGNALS, evidence_texts, value_text
 from profkit.report.wording.functions import moved_text
 from profkit.report.wording.summaries import SUMMARIES, summary_of
-from profkit.report.wording.verdicts import verdict_block
+from profkit.report.wording.verdicts import run_block, verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS, Account, Bucket, Part
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
-from profkit.verdict.types import UNITS, Advice, Evidence, Finding, Value, Verdict
+from profkit.verdict.types import UNITS, Advice, Evidence, Finding, RunVerdict, Value, Verdict
 from tests import report_builders as build
 from tests.builders import Row, foreign, profile
 from tests.programs import ACQUIRE
@@ -248,6 +248,26 @@ def test_what_is_wrong_more_often_than_right_is_no_alarm(confidence: float | Non
     block = verdict_block(Verdict("blocked", "off-cpu", confidence, numbers=numbers), alone=True)
     assert block.tone == tone
     assert ("by design" in block.summary) is (tone == "unsure")
+
+
+@pytest.mark.parametrize(
+    ("wall", "queued", "merged", "said"),
+    [
+        (10.0, 0.1, (), "No contention for CPUs found: 89.0 % of the time on one"),
+        (10.0, 2.0, (), "It waited for a CPU for 20.0 % of the time"),
+        (0.4, 0.0, (), None),
+        (10.0, 0.0, ("running", "queue"), None),
+    ],
+    ids=["runs", "queues", "too short", "without counters"],
+)
+def test_what_is_said_first_of_a_run_without_a_verdict(
+    wall: float, queued: float, merged: tuple[str, ...], said: str | None
+) -> None:
+    seconds = {"running": wall - queued - 1.0, "queue": queued}
+    buckets = tuple(Bucket(name, seconds.get(name, 0.0)) for name in RUN_BUCKETS)
+    blocks = run_block(RunVerdict(Account(0.0, wall, buckets, merged), None))
+    assert [block.headline for block in blocks] == ([] if said is None else [said])
+    assert [block.tone for block in blocks] == ([] if said is None else ["good" if queued < 1 else "unsure"])
 
 
 NEIGHBOURS: dict[str, Value] = (

@@ -101,7 +101,7 @@ def run_block(judged: RunVerdict) -> tuple[VerdictBlock, ...]:
         return ()
     ran, queued = (account.whole(name) / account.candidate_s for name in ("running", "queue"))
     if queued < value("wait.some"):
-        headline, tone = f"No contention found: {units.share(ran)} of the time on a CPU", "good"
+        headline, tone = f"No contention for CPUs found: {units.share(ran)} of the time on one", "good"
         said = f"It waited for a CPU for {units.share(queued)} of the time. Whether it is slower than elsewhere, only"
         return (VerdictBlock(headline, f"{said} a second run tells: profkit diff.", tone),)
     headline = f"It waited for a CPU for {units.share(queued)} of the time"
