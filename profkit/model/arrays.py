@@ -69,4 +69,5 @@ def quantile(values: Floats, part: float) -> float:
 def spread(seconds: float, over: Floats) -> Floats:
     """Divide seconds among functions in proportion to their times, if any of these is known."""
     whole = float(over.sum())
-    return over * (seconds / whole) if whole > 0 else np.zeros(len(over))
+    # In this order: seconds over the least of floats are infinite.
+    return over / whole * seconds if whole > 0 else np.zeros(len(over))

@@ -337,7 +337,7 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
 COMBINED = str(PROGRAMS / "combined.py")
 #: Calls of `tiny` in each part of the program, by the budget: more than any that could be paid for, were they not
 #: traced in any case.
-CALLS = {"exact": 100_000, "5%": 700_000}
+CALLS = {"exact": 100_000, "5%": 1_500_000}
 
 CHOICES = (
     ("3.11", "3.12"),
@@ -435,7 +435,8 @@ def test_what_holds_alone_holds_together(
     thread = main.threads[0]
     at = names(thread.profile).index("caller")
     took, within = float(done.stdout), float(thread.profile.cumtime[at])
-    slack = 0.3 * took if sampled else 1e-3  # of some hundred samples
+    # Of some hundred samples, one may come late on a busy machine, and stands for all that time.
+    slack = 0.3 * took + 0.1 if sampled else 1e-3
     assert within <= took + slack
     # What the thread queued for inside the tracer is in neither.
     assert within + thread.tracer_s + thread.run_queue_wait_s >= 0.9 * took - slack

@@ -17,6 +17,7 @@ from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
 from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
 from profkit.model import BUILTIN, PROJECT, STDLIB, Paths, Process, Profile, Roots, Run, Thread
+from profkit.model.arrays import spread
 from profkit.model.pauses import WAITS, Pause
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, profile
@@ -92,7 +93,8 @@ PARTS = st.lists(st.floats(0.0, 0.5), min_size=ROWS, max_size=ROWS).map(np.array
 BY_KIND = st.lists(BY_ROW, min_size=len(WAITS), max_size=len(WAITS)).map(np.array)
 #: Fields of a reading that its functions do not decide: seconds of all, and seconds of each function.
 TOTALS = words_of(
-    "run_s queue_s helpers_run_s helpers_queue_s native_run_s native_queue_s helpers_starts_s delivery_s"
+    "run_s queue_s helpers_run_s helpers_queue_s native_run_s native_queue_s helpers_starts_s delivery_s "
+    "children_run_s"
 )
 COLUMNS = words_of("helpers helpers_blocked helpers_wait own_imports helpers_imports")
 
@@ -107,7 +109,7 @@ COLUMNS = words_of("helpers helpers_blocked helpers_wait own_imports helpers_imp
             "helpers_number": st.integers(0, 9),
         }
     ),
-    st.none() | st.tuples(BY_KIND, BY_KIND, BY_ROW, BY_ROW),
+    st.none() | st.tuples(BY_KIND, BY_KIND, BY_ROW, BY_ROW, BY_ROW),
     SECONDS,
 )
 def test_parts_add_up_whatever_clocks_and_samples_say(
@@ -116,11 +118,15 @@ def test_parts_add_up_whatever_clocks_and_samples_say(
     known["native_run_s"] = min(known["native_run_s"], known["helpers_run_s"])
     known["native_queue_s"] = min(known["native_queue_s"], known["helpers_queue_s"])
     if pauses is not None:
-        names = ("own_waits", "helpers_waits", "collected", "held")
+        names = ("own_waits", "helpers_waits", "helpers_locked", "collected", "held")
         known |= dict(zip(names, pauses, strict=True))
     found = composed(replace(of, own_blocked=off * of.own, own_wait=wait * of.own, **known), beside)
     for part in ("run", "blocked", "waits", "imports", "gil", "collected"):
         assert (getattr(found, part) is None) or (getattr(found, part) >= -1e-9).all(), part
+
+
+def test_the_least_of_floats_is_spread_too() -> None:
+    assert spread(0.5, np.array([5e-324, 0.0])).tolist() == [0.5, 0.0]
 
 
 def test_who_has_the_interpreters_lock_runs_for_itself() -> None:
