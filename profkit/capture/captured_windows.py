@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from profkit.capture.agent import settings
 from profkit.capture.machines import greatest
+from profkit.capture.meters import RISING
 from profkit.capture.record_types import Launch, Record
 from profkit.formats.regular_file import read_regular
 from profkit.model import Machine, Notice, Process, Ranges, Series, Thread, ThreadSamples, Window
@@ -27,6 +28,7 @@ _HEADER_BYTES = 128
 _ENTRY = struct.Struct("<qqII104s")
 _MOST_BYTES = 1 << 20
 _CAPTURED, _NAMED = 1, 2
+_OF_MACHINE = {field.name for field in fields(Machine)}
 Spans = tuple[tuple[int, int], ...]
 
 
@@ -79,7 +81,7 @@ class Windows:
         spans = self.spans.get(kernel, ())
         if machine is None or series is None or not spans:
             return None
-        sums: dict[str, Any] = {name: _in_spans(series, name, spans) for name in _CUMULATIVE}
+        sums: dict[str, Any] = {name: _in_spans(series, name, spans) for name in RISING & _OF_MACHINE}
         sums |= {name: _whole(sums[name]) for name in ("throttled_periods", "periods", "refaulted_bytes")}
         return replace(
             machine,
@@ -97,17 +99,6 @@ class Windows:
         captured = [window for window in self.shown if window.captured]
         numbers = {"windows": max(1, len(captured)), "captured_s": self.captured_s, "whole_s": whole_s}
         return [Notice("windows-captured", "", numbers)]
-
-
-_CUMULATIVE = (
-    "busy_s",
-    "steal_s",
-    "psi_some_s",
-    "throttled_s",
-    "throttled_periods",
-    "periods",
-    "refaulted_bytes",
-)
 
 
 def read_windows(spool: Path, launch: Launch, records: Sequence[Record], end_ns: int) -> Windows:

@@ -15,7 +15,7 @@ from profkit.capture.gpu import Gpus
 from profkit.capture.proc_files import lives
 
 #: Columns that rise: the rise since the first reading is kept.
-_RISING = frozenset(
+RISING = frozenset(
     (
         "busy_s",
         "steal_s",
@@ -155,7 +155,7 @@ class Meters:
         if "busy_s" in values:
             values["busy_s"] -= time.process_time()
         values.update(self._gpus.read(now_ns, own))
-        for name in values.keys() & _RISING:
+        for name in values.keys() & RISING:
             values[name] = self._risen(name, values[name])
         n = len(self.time_ns)
         self.time_ns.append(now_ns)
@@ -191,7 +191,7 @@ class Meters:
         kept = [*range(0, n - 1, 2), n - 1]
         self.time_ns = array("q", [self.time_ns[at] for at in kept])
         for name, column in self.columns.items():
-            if name in _RISING:
+            if name in RISING:
                 self.columns[name] = array("d", [column[at] for at in kept])
             else:
                 ends = [*kept[1:], n]
