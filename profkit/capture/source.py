@@ -65,8 +65,8 @@ class SourceFile:
         """Return the qualified name of the function `name` with code from `line` on; empty if not found."""
         # A decorated function's code starts at its first decorator; its `def` is the next of that name.
         for at in range(line, min(line + 50, len(self._starts))):
-            qualname = self._qualnames.get(at)
-            if qualname is not None:
+            if at in self._definitions:
+                _, qualname, _ = self._definitions[at]
                 return qualname if qualname.rpartition(".")[2] == name else ""
         return ""
 
@@ -110,11 +110,6 @@ class SourceFile:
                     return qualname
                 indent = before
         return "<module>"
-
-    @functools.cached_property
-    def _qualnames(self) -> dict[int, str]:
-        """Return the qualified names of functions and classes by line."""
-        return {line: qualname for line, (_, qualname, _) in self._definitions.items()}
 
     @functools.cached_property
     def _definitions(self) -> dict[int, tuple[int, str, bool]]:
