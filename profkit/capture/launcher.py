@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import gc
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from profkit.capture import signal_forwarding
 from profkit.capture.agent import settings
+from profkit.capture.agent.undisturbed import without_collections
 from profkit.capture.reservation import check_output, free_name, make_spool, reserved
 from profkit.capture.selection import EVERYTHING, Selection
 from profkit.capture.spool import remove_spool
@@ -129,7 +129,8 @@ def _capture_once(
         try:
             with signals.answered(lambda: say(_PATIENCE.format(path))):
                 with packing as progress:
-                    run = _pack(target, spool, path, progress)
+                    # The millions of objects of a run are not garbage.
+                    run = without_collections(_pack, target, spool, path, progress)
                 removed = True
                 written(path, run)
         except BaseException as error:
@@ -155,28 +156,15 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _pack(target: Target, spool: Path, path: Path, progress: Callable[[str], None]) -> Run:
-    with _without_collections():
-        sources = target.prepared()
-        from profkit.capture.packer import pack_spool
-        from profkit.formats.runfile import write_run
+    sources = target.prepared()
+    from profkit.capture.packer import pack_spool
+    from profkit.formats.runfile import write_run
 
-        run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
-        progress(f"writing {path}")
-        write_run(path, run)
-        sources.save()
+    run = pack_spool(spool, wait_for_stragglers=True, sources=sources, progress=progress)
+    progress(f"writing {path}")
+    write_run(path, run)
+    sources.save()
     return run
-
-
-@contextlib.contextmanager
-def _without_collections() -> Iterator[None]:
-    """Disable garbage collection, which would traverse millions of objects that are not garbage."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _not_written(error: BaseException, spool: Path, path: Path, status: int) -> NotWrittenError:

@@ -7,14 +7,16 @@ import gc
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable, TypeVar
+
+    _Result = TypeVar("_Result")
 
 #: Thresholds of the garbage collector at which it does not run.
 _NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
 
-def without_collections(call: Callable[..., float], *arguments: str) -> float:
-    """Call our function, with no collection that would run finalisers of the target in it."""
+def without_collections(call: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Call our function without a collection, which would run finalisers of the target, or traverse what it makes."""
     if not hasattr(gc, "set_threshold"):
         return call(*arguments)
     before = gc.get_threshold()
