@@ -62,17 +62,11 @@ def make_spool(path: Path) -> Path:
 @contextlib.contextmanager
 def reserved(path: Path) -> Iterator[Path]:
     """Keep other captures from a name, and yield it; raise `UsageError` if one has it, or nothing can be written."""
-    lock = _lock_of(path)
-    handle = _take(path, lock)
-    if handle is None:
-        problem = (
-            f"another capture is writing it; wait for it, or name another file (if none runs, remove {lock})"
-        )
-        raise _refused(path, problem)
-    try:
+    with _locked(path) as (lock, is_ours):
+        if not is_ours:
+            problem = "another capture is writing it; wait for it, or name another file"
+            raise _refused(path, f"{problem} (if none runs, remove {lock})")
         yield path
-    finally:
-        _give_back(lock, handle)
 
 
 @contextlib.contextmanager
@@ -80,24 +74,31 @@ def free_name(path: Path) -> Iterator[Path]:
     """Reserve the first free of ``run.prof``, ``run-2.prof`` …; names of killed captures are not free."""
     for number in count(1):
         name = path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
-        lock = _lock_of(name)
-        if _is_used(name) or (handle := _take(name, lock)) is None:
+        if _is_used(name):
             continue
-        try:
-            if not _is_used(name):  # again, now that nobody else can take it
+        with _locked(name) as (_, is_ours):
+            if is_ours and not _is_used(name):  # again, now that nobody else can take it
                 yield name
                 return
-        finally:
-            _give_back(lock, handle)
 
 
 def _is_used(path: Path) -> bool:
     return os.path.lexists(path) or any(path.parent.glob(f"{spool_prefix(path)}*"))
 
 
-def _lock_of(path: Path) -> Path:
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[tuple[Path, bool]]:
+    """Lock a name if no other process has it; yield the file of the lock, and whether the lock is ours."""
     file = _real(path)
-    return file.with_name(f".{file.name}.lock")
+    lock = file.with_name(f".{file.name}.lock")
+    handle = _take(path, lock)
+    try:
+        yield lock, handle is not None
+    finally:
+        if handle is not None:
+            with contextlib.suppress(OSError):  # the target may have removed the directory
+                os.unlink(lock)
+            os.close(handle)
 
 
 def _take(path: Path, lock: Path) -> int | None:
@@ -143,12 +144,6 @@ def _is_at(lock: Path, handle: int) -> bool:
         return os.path.samestat(os.stat(lock), os.fstat(handle))
     except FileNotFoundError:
         return False
-
-
-def _give_back(lock: Path, handle: int) -> None:
-    with contextlib.suppress(OSError):  # the target may have removed the directory
-        os.unlink(lock)
-    os.close(handle)
 
 
 def _cannot(path: Path, error: OSError) -> UsageError:
