@@ -129,7 +129,16 @@ def _itself(one: Judged) -> bool:
     cpus = side.available_cpus or math.inf
     # More ranks than CPUs compete, whatever their average demand.
     ranks = side.mains > cpus and (side.worst_wait_fraction or 0.0) >= value("alone.ranks")
-    return (side.demand or 0.0) > value("demand.self") or (ranks and not _others(one))
+    return (_demand(one) or 0.0) > value("demand.self") or (ranks and not _others(one))
+
+
+def _demand(one: Judged) -> float | None:
+    """Return the CPUs that the program asks for after its start, which keeps one busy, over those available."""
+    side, start = one.now, max(0.0, one.account.seconds("startup"))
+    left = (side.wall_s or 0.0) - start
+    if side.demand_cores is None or not side.available_cpus or left < value("alone.wall"):
+        return side.demand
+    return max(side.demand_cores, (side.demand_cores * (left + start) - start) / left) / side.available_cpus
 
 
 def _kind(one: Judged) -> str | None:
@@ -169,7 +178,6 @@ _SHARED = (
     "throttled",
     "kind.quota",
     "memory.limit",
-    "demand",
     "others",
     "steal",
     "off",
@@ -236,6 +244,9 @@ READINGS_ALONE: Mapping[str, Reading] = {
     "gil.looks": READINGS["gil.looks"],
     "gil.held": replace(
         READINGS["gil.held"], about="part of account.gil during which known functions held the lock"
+    ),
+    "demand": Reading(
+        "factor", "CPUs that its threads ask for after the start, over those available", _demand
     ),
     "helpers.wait": replace(READINGS["helpers.wait"], of=lambda o: o.now.rest_wait_fraction or 0.0),
     "helpers.queued": Reading(

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from profkit.formats import load_side
+from profkit.measure.side_facts import side_facts
 from profkit.model import Host, Notice, Pause, Pool, Profile, Run, RunSet, Thread
 from profkit.report.wording.verdicts import comparison_block
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
+from profkit.verdict.thresholds import value
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence, Verdict
 from tests.builders import Row, captured, foreign, profile, timed, with_main, with_thread
 from tests.programs import ACQUIRE, PROJECT_FILE, QUEUE_GET, Fn, compare, diffed, one_side, program, training
@@ -246,6 +248,18 @@ def test_where_nobody_else_took_cpus_more_threads_than_cpus_did(
     verdict = diffed(side(0.0), side(0.5)).verdict
     assert (verdict.cause, verdict.kind) == ("contention", kind)
     assert ("capture-idle" in [one.kind for one in verdict.advice]) is (kind is None)
+
+
+@pytest.mark.parametrize(("startup", "queued", "lacks"), [(4.0, 4.0, True), (4.0, 0.1, False)])
+def test_a_long_start_does_not_hide_that_too_many_threads_follow(
+    startup: float, queued: float, lacks: bool
+) -> None:
+    """Two threads of a library compute beside the main one; importing it takes longer than the work."""
+    helpers = [(1.0, queued)] * 2
+    run = program([Fn("step", 100, 1.0, queue=queued / 4)], startup=startup, helpers=helpers)
+    found, facts = said(run), side_facts(one_side(run), [run.processes], 1.0)
+    assert (found is not None and found.kind == "self-oversubscription") is lacks
+    assert facts.demand < value("demand.self"), "on average, it asks for no more than there is"
 
 
 def with_pauses(run: Run, *pauses: tuple[Pause, ...]) -> Run:

@@ -80,7 +80,7 @@ def _demand(case: Judged) -> Found:
         "demand",
         "cores",
         a.demand_cores,
-        b.demand_cores,
+        case.number("demand") * b.available_cpus,
         value("demand.self") * b.available_cpus,
         reading,
         whole=(a.available_cpus, b.available_cpus),
