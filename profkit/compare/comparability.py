@@ -31,8 +31,7 @@ CALLS_FACTOR = 1.1
 
 def same_capture(baseline: Run, candidate: Run) -> bool:
     """Return whether two runs hold bit-identical profiles: clocks never repeat a whole run."""
-    profiles_a = [t.profile for p in baseline.processes for t in p.threads]
-    profiles_b = [t.profile for p in candidate.processes for t in p.threads]
+    profiles_a, profiles_b = baseline.profiles, candidate.profiles
     if len(profiles_a) != len(profiles_b) or not any(len(p) for p in profiles_a):
         return False
     return all(_same_columns(a, b) for a, b in zip(profiles_a, profiles_b, strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -93,7 +94,7 @@ def _native_in_callers(runs: Sequence[Run]) -> frozenset[FunctionKey]:
 def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
     """Return the native functions of a run; with `hit`, only those that have samples."""
     found: set[FunctionKey] = set()
-    for process, thread in _threads((run,)):
+    for process, thread in run.threads:
         keys = function_keys(thread.profile, process.roots)
         native = rows_in(keys, BUILTIN)
         if hit:
@@ -102,14 +103,10 @@ def _native_in(run: Run, *, hit: bool = False) -> frozenset[FunctionKey]:
     return frozenset(found)
 
 
-def _threads(runs: Iterable[Run]) -> Iterable[tuple[Process, Thread]]:
-    return ((process, thread) for run in runs for process in run.processes for thread in process.threads)
-
-
 def throttled_in(runs: Iterable[Run]) -> frozenset[FunctionKey]:
     """Return the functions that were throttled in any thread of the runs."""
     found: set[FunctionKey] = set()
-    for process, thread in _threads(runs):
+    for process, thread in chain.from_iterable(run.threads for run in runs):
         if thread.throttled:
             keys = function_keys(thread.profile, process.roots)
             found.update(keys[row] for row in thread.throttled)
@@ -135,7 +132,7 @@ def folded(run: Run, keys: frozenset[FunctionKey], changed: Mapping[FunctionKey,
 def _hashes(side: RunSet, wanted: frozenset[FunctionKey]) -> dict[FunctionKey, str]:
     """Return the known source hashes of functions, from the first thread that has each."""
     found: dict[FunctionKey, str] = {}
-    for process, thread in _threads(side.runs):
+    for process, thread in chain.from_iterable(run.threads for run in side.runs):
         profile = thread.profile
         if len(profile) and len(found) < len(wanted):
             for row, key in _rows_of(profile, process, wanted):

@@ -84,19 +84,16 @@ def range_functions(run: Run) -> InsideRanges:
     functions, keys = _Functions(), dict[RangeKey, int]()
     inside: list[Floats] = []
     openers: list[Ints] = []
-    for process in run.processes:
-        for thread in process.threads:
-            calls = thread.range_calls
-            if calls is None or not len(calls.parent):
-                continue
-            used = np.unique(
-                np.concatenate([calls.function, calls.opener[calls.opener >= 0]]).astype(np.int64)
-            )
-            number = functions.numbers(thread.profile, process.roots, used)
-            own = np.array([_key(calls, i, keys) for i in range(len(calls.parent))], np.int64)
-            inside += _rows(calls, own, number)
-            known = calls.opener >= 0
-            openers.append(np.stack([own[known], number[calls.opener[known]], calls.count[known]]))
+    for process, thread in run.threads:
+        calls = thread.range_calls
+        if calls is None or not len(calls.parent):
+            continue
+        known = calls.opener >= 0
+        used = np.unique(np.concatenate([calls.function, calls.opener[known]]).astype(np.int64))
+        number = functions.numbers(thread.profile, process.roots, used)
+        own = np.array([_key(calls, i, keys) for i in range(len(calls.parent))], np.int64)
+        inside += _rows(calls, own, number)
+        openers.append(np.stack([own[known], number[calls.opener[known]], calls.count[known]]))
     if not keys:
         return {}
     rows = _by_key(np.concatenate(inside, axis=1), len(keys))

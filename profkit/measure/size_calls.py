@@ -54,9 +54,8 @@ def size_calls(run: Run) -> tuple[SizeCall, ...]:
     callers.
     """
     found: dict[SizeCall, None] = {}
-    for process in run.processes:
-        for thread in process.threads:
-            found.update(dict.fromkeys(_of_profile(thread.profile, process)))
+    for process, thread in run.threads:
+        found.update(dict.fromkeys(_of_profile(thread.profile, process)))
     seen = {size.sets for size in found}
     written = [size for size in _written(run) if size.sets not in seen]
     alone = [size for size in written if sum(size.sets == other.sets for other in written) == 1]
@@ -65,10 +64,8 @@ def size_calls(run: Run) -> tuple[SizeCall, ...]:
 
 def _written(run: Run) -> tuple[SizeCall, ...]:
     found: dict[SizeCall, None] = {}
-    for process in run.processes:
-        for thread in process.threads:
-            if not thread.written_sizes:
-                continue
+    for process, thread in run.threads:
+        if thread.written_sizes:
             keys = function_keys(thread.profile, process.roots)
             for size in thread.written_sizes:
                 line = int(thread.profile.line[size.function])

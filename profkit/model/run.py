@@ -13,6 +13,7 @@ from profkit.model.notices import Notice
 from profkit.model.process import CallSums, Process
 from profkit.model.profile import Profile
 from profkit.model.series import Series
+from profkit.model.thread import Thread
 
 
 class Git(TypedDict, total=False):
@@ -169,9 +170,14 @@ class Run:
         return (None if self.manifest is None else self.manifest.job) or Job()
 
     @property
+    def threads(self) -> list[tuple[Process, Thread]]:
+        """All threads, each with its process."""
+        return [(process, thread) for process in self.processes for thread in process.threads]
+
+    @property
     def profiles(self) -> list[Profile]:
         """The profiles of all threads."""
-        return [thread.profile for process in self.processes for thread in process.threads]
+        return [thread.profile for _, thread in self.threads]
 
     def validate(self) -> Run:
         """Check what spans all processes; return the run.

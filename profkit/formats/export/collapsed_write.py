@@ -20,10 +20,9 @@ _PLAIN = str.maketrans({";": ",", **dict.fromkeys("\n\r\v\f\x1c\x1d\x1e\x85\u202
 def collapsed_stacks(run: Run) -> Export:
     """Lay out the self times of all threads; raise `FormatError` if none rounds to a microsecond."""
     lines: dict[str, float] = {}
-    for process in run.processes:
-        for thread in process.threads:
-            for stack, seconds in _stacks(process, thread):
-                lines[stack] = lines.get(stack, 0.0) + seconds * 1e6
+    for process, thread in run.threads:
+        for stack, seconds in _stacks(process, thread):
+            lines[stack] = lines.get(stack, 0.0) + seconds * 1e6
     whole = {stack: round(weight) for stack, weight in lines.items()}
     if not any(whole.values()):
         raise FormatError(run.path, "holds no functions to write")

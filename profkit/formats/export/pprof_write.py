@@ -46,7 +46,7 @@ class _Tables:
 
 def pprof_profile(run: Run) -> Export:
     """Lay out the functions of all threads; raise `FormatError` if none has a self time."""
-    threads = [(p, t) for p in run.processes for t in p.threads if (t.profile.tottime > 0).any()]
+    threads = [(p, t) for p, t in run.threads if (t.profile.tottime > 0).any()]
     if not threads:
         raise FormatError(run.path, "holds no functions to write")
     profiles = [thread.profile for _, thread in threads]

@@ -58,7 +58,7 @@ def speedscope_file(run: Run) -> Export:
         if process.ranges is not None
         for track in _nested(process.ranges)
     ]
-    flat = [(p, thread) for p in run.processes for thread in p.threads if (thread.profile.tottime > 0).any()]
+    flat = [(p, t) for p, t in run.threads if (t.profile.tottime > 0).any()]
     if not nested and not flat:
         raise FormatError(run.path, "holds no functions or ranges to write")
     return Export(_chunks(run, nested, flat), tuple(_left_out(run)))

@@ -101,7 +101,7 @@ def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bo
     sampled = sum(int((estimates_of(profile)["tottime_error"] > 0).sum()) for profile in run.profiles)
     if sampled:
         yield f"the error of the self times of {sampled:,} functions, estimated from samples (see --to csv)"
-    flat = any(t.paths is None and len(t.profile) for process in run.processes for t in process.threads)
+    flat = any(thread.paths is None and len(thread.profile) for _, thread in run.threads)
     if stacks and flat:
         yield "who called whom: only sums are known, not stacks (see --to callgrind)"
     if not waiting and any(profile.wait is not None for profile in run.profiles):
