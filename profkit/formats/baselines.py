@@ -72,44 +72,35 @@ class Store:
     def save(self, name: str, files: Sequence[str | os.PathLike[str]]) -> Baseline:
         """Copy run files into the store under a name, replacing its runs; raise `UsageError` on failure."""
         path = self._list(name)
-        try:
-            self._runs.mkdir(parents=True, exist_ok=True)
-            with self._locked():
-                kept = [self._copied(Path(file)) for file in files]
-                document = {
-                    "schema": _SCHEMA,
-                    "saved": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                    "runs": [
-                        {"sha256": digest, "source": os.path.basename(os.fspath(file))}
-                        for digest, file in zip(kept, files, strict=True)
-                    ],
-                }
-                _write(path, json.dumps(document, indent=1) + "\n")
-                self._forget()
-                return self.read(name)  # before another process saves one of this name
-        except OSError as error:
-            raise _unwritable(self.directory, error) from error
+        with self._writing(), self._locked():
+            kept = [self._copied(Path(file)) for file in files]
+            document = {
+                "schema": _SCHEMA,
+                "saved": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                "runs": [
+                    {"sha256": digest, "source": os.path.basename(os.fspath(file))}
+                    for digest, file in zip(kept, files, strict=True)
+                ],
+            }
+            _write(path, json.dumps(document, indent=1) + "\n")
+            self._forget()
+            return self.read(name)  # before another process saves one of this name
 
     def use(self, name: str) -> Baseline:
         """Make a baseline the one that ``baseline:`` without a name means; raise `UsageError` on failure."""
         found = self.read(name)
-        try:
+        with self._writing():
             _write(self._used_file, name + "\n")
-        except OSError as error:
-            raise _unwritable(self.directory, error) from error
         return found
 
     def remove(self, name: str) -> None:
         """Remove a baseline, and the runs that no other lists; raise `UsageError` on failure."""
         self.read(name)
-        try:
-            with self._locked():
-                self._list(name).unlink(missing_ok=True)
-                if self.used() == name:
-                    self._used_file.unlink(missing_ok=True)
-                self._forget()
-        except OSError as error:
-            raise _unwritable(self.directory, error) from error
+        with self._writing(), self._locked():
+            self._list(name).unlink(missing_ok=True)
+            if self.used() == name:
+                self._used_file.unlink(missing_ok=True)
+            self._forget()
 
     def used(self) -> str:
         """Return the name of the baseline in use, empty if none."""
@@ -199,18 +190,22 @@ class Store:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         """Let one process at a time change the store, where the file system has locks."""
+        self._runs.mkdir(parents=True, exist_ok=True)
         with open(self.directory / ".lock", "ab") as file:
             lock(file)
             yield
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raise `UsageError` where a file cannot be written."""
+        try:
+            yield
+        except OSError as error:
+            where, problem = error.filename or self.directory, error.strerror or error
+            hint = "name another directory with --dir or PROFKIT_BASELINES"
+            raise UsageError(f"{where}: {problem}; {hint}") from error
 
 
 def _write(path: Path, text: str) -> None:
     with replacing(path) as file:
         file.write(text.encode())
-
-
-def _unwritable(directory: Path, error: OSError) -> UsageError:
-    where = error.filename or directory
-    return UsageError(
-        f"{where}: {error.strerror or error}; name another directory with --dir or PROFKIT_BASELINES"
-    )
