@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from profkit.model import Effect
-from profkit.model.arrays import Floats, Rows
+from profkit.model.arrays import Floats, Rows, known
 
 
 def _no_functions() -> Floats:
@@ -68,12 +68,10 @@ class Composition:
     def wall_s(self) -> float:
         """Sum of all parts."""
         arrays = float(self.run.sum() + self.blocked.sum() + self.waits.sum() + self.imports.sum())
-        arrays += sum(
-            float(part.sum()) for part in (self.gil, self.collected, self.on_gpu) if part is not None
-        )
+        arrays += sum(float(part.sum()) for part in known((self.gil, self.collected, self.on_gpu)))
         untraced = self.untraced_run_s + self.untraced_blocked_s
-        known = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
-        return known + self.capture_s
+        own = self.startup_s + self.queue_s + self.loading_s + self.imbalance_s + arrays + untraced
+        return own + self.capture_s
 
     def without_pauses(self) -> Composition:
         """Return the same with `gil` counted in `blocked` and `collected` in `run`."""

@@ -14,7 +14,7 @@ import numpy as np
 from profkit.measure import pause_seconds
 from profkit.measure.composition import Composition
 from profkit.measure.path_reading import PathReading
-from profkit.model.arrays import Bools, Floats, spread
+from profkit.model.arrays import Bools, Floats, known, spread
 from profkit.model.pauses import FOR_EACH_OTHER, WAITS
 
 #: Rows of `FOR_EACH_OTHER` in arrays by kind.
@@ -44,10 +44,8 @@ class _OwnTime:
 
     @property
     def total_s(self) -> float:
-        parts = (self.busy, self.polled, self.collected, self.off, self.gil, self.of_ranks)
-        return sum(float(part.sum()) for part in parts) + (
-            0.0 if self.on_gpu is None else float(self.on_gpu.sum())
-        )
+        parts = (self.busy, self.polled, self.collected, self.off, self.gil, self.of_ranks, self.on_gpu)
+        return sum(float(part.sum()) for part in known(parts))
 
 
 @dataclass(frozen=True, slots=True)

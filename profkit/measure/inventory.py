@@ -236,8 +236,7 @@ def _needed(process: Process) -> float | None:
 def _executor_threads(process: Process) -> int:
     lived = process.wall_s or 0.0
     return sum(
-        _EXECUTOR_THREAD.match(thread.name) is not None
-        and (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) > IDLE_CORES * lived
+        _EXECUTOR_THREAD.match(thread.name) is not None and thread.active_s > IDLE_CORES * lived
         for thread in process.threads
     )
 
@@ -258,7 +257,7 @@ def active_seconds(process: Process) -> tuple[float, float]:
     """Return the running and queueing seconds of Python threads and of native threads."""
     sums = {True: 0.0, False: 0.0}
     for thread in process.threads:
-        sums[is_python(thread, process)] += (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
+        sums[is_python(thread, process)] += thread.active_s
     return sums[True], sums[False]
 
 

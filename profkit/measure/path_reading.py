@@ -126,11 +126,7 @@ def _useful(process: Process) -> float:
     of = Looked(profile.name, profile.strings).where(waits_for_ranks)
     blocked = 0.0 if profile.blocked is None else float(profile.blocked[of].sum())
     spun = float(profile.tottime[of].sum()) - blocked
-    return max(0.0, _active(thread) - spun)
-
-
-def _active(thread: Thread) -> float:
-    return (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0)
+    return max(0.0, thread.active_s - spun)
 
 
 def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
@@ -271,11 +267,11 @@ def _locked(selected: Selected, first: Thread, n: int) -> Floats:
     One that does nothing else waits beside the others, not in turn with them.
     """
     result = np.zeros(n)
-    helpers = [(*one, _active(one[1])) for one in selected.threads if one[1] is not first]
-    most = max((active for *_, active in helpers), default=0.0)
-    for process, thread, rows, active in helpers:
-        for row, _, seconds in lock_waits(process, thread) if active > 0 else ():
-            result[rows[row]] += seconds * active / most
+    helpers = [one for one in selected.threads if one[1] is not first]
+    most = max((thread.active_s for _, thread, _ in helpers), default=0.0)
+    for process, thread, rows in helpers:
+        for row, _, seconds in lock_waits(process, thread) if thread.active_s > 0 else ():
+            result[rows[row]] += seconds * thread.active_s / most
     return result
 
 

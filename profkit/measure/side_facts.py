@@ -17,7 +17,7 @@ from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, times_seen
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
-from profkit.model.arrays import known_sum, median
+from profkit.model.arrays import known, known_sum, median
 
 #: Part of the wall for which a thread must run or queue to count as working.
 WORKS = 0.05
@@ -146,7 +146,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         _run_facts(run, chosen, own)
         for run, chosen, own in zip(side.runs, selected, inventories, strict=True)
     ]
-    known = {key: _median([facts[key] for facts in each]) for key in each[0]}
+    medians = {key: _median([facts[key] for facts in each]) for key in each[0]}
     locked = [_locked(chosen) for chosen in selected]
     memory = [m for facts in each if (m := facts["memory_bytes"]) is not None]
     run = side.runs[0]
@@ -174,7 +174,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
-        **known,
+        **medians,
     )
 
 
@@ -227,8 +227,8 @@ def queued_share(run_s: float | None, wait_s: float | None) -> float | None:
 
 
 def _median(values: Sequence[float | None]) -> float | None:
-    known = [v for v in values if v is not None]
-    return float(median(known)) if known and len(known) == len(values) else None
+    found = known(values)
+    return float(median(found)) if found and len(found) == len(values) else None
 
 
 def _host(run: Run) -> Host | None:
@@ -251,6 +251,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     if wall is None:
         wall = next((p.wall_s for p in run.processes if p.wall_s), None)
     mains = main_processes(selected)
+    firsts = known(map(first_thread, mains))
     main_runs = [_main_thread(p, "run_s") for p in mains]
     main_waits = [_main_thread(p, "run_queue_wait_s") for p in mains]
     main_run, main_wait = known_sum(main_runs), known_sum(main_waits)
@@ -276,14 +277,14 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         return value / machine.wall_s if value is not None and machine and machine.wall_s else None
 
     busy = per_second("busy_s")
-    known: dict[tuple[object, ...], tuple[float, float]] = {}
+    active: dict[tuple[object, ...], tuple[float, float]] = {}
     for process, r, w in zip(mains, main_runs, main_waits, strict=True):
         if r is not None and w is not None:
-            before = known.get(_identity(process), (0.0, 0.0))
-            known[_identity(process)] = before[0] + r, before[1] + w
+            before = active.get(_identity(process), (0.0, 0.0))
+            active[_identity(process)] = before[0] + r, before[1] + w
     worst = [
         fraction
-        for r, w in known.values()
+        for r, w in active.values()
         if (fraction := queued_share(r, w)) is not None and wall and r + w >= WORKS * wall
     ]
     host = _host(run)
@@ -315,16 +316,14 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "available_cpus": min(cpus) if cpus else None,
         "working_threads": _working(run, wall),
         "pool_threads": _pools(run, wall),
-        "compiling_s": _compiling(mains),
+        "compiling_s": known_sum(map(compiling_seconds, firsts)),
         "memory_bytes": max([float(m) for p in run.processes if (m := p.peak_memory_bytes)], default=None),
         "read_bytes": known_sum(p.read_bytes for p in run.processes),
         "storage_bytes": known_sum(p.storage_bytes for p in run.processes),
         "memory_limit_bytes": machine.memory_limit_bytes if machine else None,
         "refaulted_bytes": machine.refaulted_bytes if machine else None,
         "children_s": children_s,
-        "children_awaited_s": awaited_of(
-            FOR_CHILDREN, [t for p in mains if (t := first_thread(p)) is not None]
-        ),
+        "children_awaited_s": awaited_of(FOR_CHILDREN, firsts),
         "gil_looks": float(times_seen("gil", mains)),
     }
 
@@ -366,20 +365,13 @@ def _working(run: Run, wall: float | None) -> float | None:
     count = 0.0
     known = False
     for process in run.processes:
-        active = [
-            (t.run_s or 0.0) + (t.run_queue_wait_s or 0.0) for t in process.threads if t.run_s is not None
-        ]
+        active = [thread.active_s for thread in process.threads if thread.run_s is not None]
         if active:
             known = True
             count += sum(seconds >= WORKS * wall for seconds in active)
         elif process.cpu_s is not None:
             count += process.cpu_s >= WORKS * wall
     return count if known else None
-
-
-def _compiling(mains: Sequence[Process]) -> float | None:
-    threads = [thread for process in mains if (thread := first_thread(process)) is not None]
-    return known_sum([compiling_seconds(thread) for thread in threads])
 
 
 def _pools(run: Run, wall: float | None) -> float | None:
@@ -401,8 +393,7 @@ def lifetime(process: Process, wall_s: float | None) -> float | None:
     thread = first_thread(process)
     if seen is None or wall_s is None or thread is None or thread.profile.blocked is None:
         return seen
-    did = (thread.run_s or 0.0) + (thread.run_queue_wait_s or 0.0) + float(thread.profile.blocked.sum())
-    return max(seen, min(wall_s, did))
+    return max(seen, min(wall_s, thread.active_s + float(thread.profile.blocked.sum())))
 
 
 def delivery_seconds(process: Process) -> float | None:

@@ -118,3 +118,8 @@ class Thread:
     slices: tuple[Slice, ...] | None = None
     written_sizes: tuple[WrittenSize, ...] = ()
     definitions: tuple[Definition, ...] = ()
+
+    @property
+    def active_s(self) -> float:
+        """Seconds that it ran or queued for a CPU; an unknown one counts as 0."""
+        return (self.run_s or 0.0) + (self.run_queue_wait_s or 0.0)
