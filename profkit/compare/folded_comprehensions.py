@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from profkit.compare.folded_functions import Parts, folded_profile
 from profkit.identity.function_keys import infer_python
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Profile
-from profkit.model.arrays import Index
+from profkit.model.arrays import Index, Rows
 
 COMPREHENSIONS = ("<listcomp>", "<dictcomp>", "<setcomp>")
 #: The first Python that inlines comprehensions.
@@ -26,8 +24,8 @@ def comprehension_rows(profile: Profile) -> Index:
     return np.flatnonzero(wanted).astype(np.int32)
 
 
-def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
-    """Return the profile with comprehensions folded, and the new row of each folded row.
+def fold_comprehensions(profile: Profile) -> tuple[Profile, Rows]:
+    """Return the profile with comprehensions folded, and the new row of each row.
 
     The function's calls and cumulative time stay, since they include the comprehension.
     """
@@ -43,14 +41,14 @@ def fold_comprehensions(profile: Profile) -> tuple[Profile, Mapping[int, int]]:
         target = further
     gone = inner[(target[inner] != inner) & ~np.isin(target[inner], inner)]
     if not len(gone):
-        return profile, {}
+        return profile, np.arange(len(profile))
     keep = np.ones(len(profile), np.bool_)
     keep[gone] = False
-    place = np.cumsum(keep) - 1
+    rows = np.cumsum(keep) - 1
+    rows[gone] = rows[target[gone]]
     callers, of = np.unique(target[gone], return_inverse=True)
     parts = Parts(gone, callers, np.eye(len(callers))[of.reshape(-1)])
-    into = dict(zip(gone.tolist(), place[target[gone]].tolist(), strict=True))
-    return folded_profile(profile, parts, keep, None), into
+    return folded_profile(profile, parts, keep, None), rows
 
 
 def needs_folding(baseline: Profile, candidate: Profile) -> bool:

@@ -27,7 +27,7 @@ from profkit.measure.selected_processes import (
     summed,
 )
 from profkit.model import Notice, Process, Profile, Run, RunSet
-from profkit.model.arrays import Index, Rows
+from profkit.model.arrays import Index, Rows, distinct
 from profkit.model.definitions import Definition
 
 Chosen = Sequence[tuple[Process, ...]]
@@ -183,20 +183,17 @@ def _side(
     runs: RunSet, processes: Chosen, measured: RunSet, selected: Sequence[Selected], *, merged: bool
 ) -> Side:
     """Bring the runs of a side under common rows, with comprehensions folded if `merged`."""
-    found = [fold_comprehensions(one.profile) if merged else (one.profile, {}) for one in selected]
+    found = [
+        fold_comprehensions(one.profile) if merged else (one.profile, np.arange(len(one.profile)))
+        for one in selected
+    ]
     profiles = tuple(profile for profile, _ in found)
     unseen = [unseen_seconds(one.processes) for one in selected]
     whole = gather(profiles, [one.roots for one in selected], unseen)
-    into: set[int] = set()
-    rows = []
-    for one, (_, taken), place in zip(selected, found, whole.places, strict=True):
-        stays = np.ones(len(one.profile), np.bool_)
-        stays[list(taken)] = False
-        of_folded = np.cumsum(stays).astype(np.int32) - 1
-        for row, to in taken.items():
-            of_folded[row] = to
-        into.update(place[list(taken.values())].tolist())
-        rows.append(place[of_folded])
+    rows = [place[new_rows] for (_, new_rows), place in zip(found, whole.places, strict=True)]
+    took_in = [
+        place[np.bincount(new_rows) > 1] for (_, new_rows), place in zip(found, whole.places, strict=True)
+    ]
     return Side(
         runs=runs,
         processes=processes,
@@ -204,7 +201,7 @@ def _side(
         selected=tuple(selected),
         profiles=profiles,
         rows=tuple(rows),
-        folded=np.array(sorted(into), np.int32),
+        folded=distinct(np.concatenate(took_in)),
         replicates=whole,
         sampled=_noted(runs, "sampled-profile", "foreign-samples"),
         threads_mixed=_noted(runs, "threads-in-one-stack"),

@@ -15,9 +15,8 @@ from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
 from profkit.model.arrays import Floats, Index, median
 from profkit.model.estimates import estimates_of
-from profkit.model.profile import ESTIMATES
+from profkit.model.profile import ESTIMATES, TEXTS
 
-INDEX_COLUMNS = ("file", "name", "qualname", "module", "source_hash")
 CALL_COLUMNS = ("ncalls", "primitive_calls")
 VALUE_COLUMNS = (*CALL_COLUMNS, "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
 
@@ -156,8 +155,7 @@ def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
     table = {text: i for i, text in enumerate(union.strings)}
     place = np.array([table.setdefault(text, len(table)) for text in profile.strings], np.int32)
     columns: dict[str, npt.NDArray[np.generic] | None] = {
-        name: np.concatenate([getattr(union, name), place[getattr(profile, name)[rows]]])
-        for name in INDEX_COLUMNS
+        name: np.concatenate([getattr(union, name), place[getattr(profile, name)[rows]]]) for name in TEXTS
     }
     columns["line"] = np.concatenate([union.line, profile.line[rows]])
     for name in VALUE_COLUMNS:
