@@ -84,11 +84,11 @@ def rules_held(rules: Sequence[Rule], case: Judged) -> tuple[tuple[Rule, ...], t
     held: dict[str, Rule] = {}
     checks: list[Checked] = []
     for rule in rules:
-        holds, found = evaluate(rule, case.read, case.readings, frozenset(held))
+        holds, found = evaluate(rule, case, frozenset(held))
         checks += found
         if holds:
             held[rule.id] = rule
-    return tuple(held.values()), (*checks, *compared(case.read, case.readings))
+    return tuple(held.values()), (*checks, *compared(case))
 
 
 def best_of(findings: Sequence[Finding]) -> Finding | None:
@@ -120,7 +120,7 @@ def case_of(signals: Signals) -> Case:
     """Return the case of a comparison: its signals, and the account made from them."""
     # Some readings need no account.
     known = Case(signals.baseline, signals.candidate, Account(0.0, 0.0, ()), READINGS, signals)
-    lone, _ = evaluate(replace(ONE_FUNCTION, unless=()), known.read, READINGS, frozenset())
+    lone, _ = evaluate(replace(ONE_FUNCTION, unless=()), known, frozenset())
     row = signals.movement.top_row if lone else -1
     return replace(known, account=account(signals, unknown_code=row, spun_s=spinning(known)))
 
@@ -176,7 +176,7 @@ def finding_of(rule: Rule, case: Judged, steps: Steps, seconds: float, severity:
     """Return the finding of a rule that holds; `seconds` and `severity` are of its bucket."""
     strength = case.read(rule.strength) if rule.strength else None
     known_strength = float(strength) if isinstance(strength, (int, float)) else math.nan
-    doubt = doubted(rule, case.read, case.readings)
+    doubt = doubted(rule, case)
     sure, measured = confidence(rule.id, rule.confidence, doubt, known_strength, steps)
     kind = case.read(rule.kind) if rule.kind else None
     subject = case.read(rule.subject) if rule.subject else None

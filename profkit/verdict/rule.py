@@ -141,63 +141,54 @@ def alone(
     )
 
 
-def evaluate(
-    rule: Rule, read: Callable[[str], Value], units: Mapping[str, Reading], held: frozenset[str]
-) -> tuple[bool, tuple[Checked, ...]]:
+def evaluate(rule: Rule, case: Judged, held: frozenset[str]) -> tuple[bool, tuple[Checked, ...]]:
     """Return whether a rule holds, and all its conditions; `held` are the rules that held before it."""
-    checks = [_check(rule.id, "requires", Condition(name, "known"), read, units) for name in rule.requires]
+    checks = [_check(rule.id, "requires", Condition(name, "known"), case) for name in rule.requires]
     checks += [
         Checked(rule.id, "unless", 0, 0, other, "not", "bool", other in held, None, "", other not in held)
         for other in rule.unless
     ]
-    checks += [_check(rule.id, "conditions", condition, read, units) for condition in rule.conditions]
+    checks += [_check(rule.id, "conditions", condition, case) for condition in rule.conditions]
     holds = all(check.held for check in checks)
     for number, groups in enumerate(rule.alternatives):
         found = False
         for which, group in enumerate(groups):
             part = [
-                _check(rule.id, "alternatives", condition, read, units, choice=number + 1, group=which + 1)
+                _check(rule.id, "alternatives", condition, case, choice=number + 1, group=which + 1)
                 for condition in group
             ]
             checks += part
             found = found or all(check.held for check in part)
         holds = holds and found
     for number, (group, _) in enumerate(rule.doubts):
-        checks += [_check(rule.id, "doubts", one, read, units, choice=number + 1) for one in group]
+        checks += [_check(rule.id, "doubts", one, case, choice=number + 1) for one in group]
     return holds, tuple(checks)
 
 
-def compared(read: Callable[[str], Value], readings: Mapping[str, Reading]) -> tuple[Checked, ...]:
+def compared(case: Judged) -> tuple[Checked, ...]:
     """Return the comparisons that readings make themselves, under the name of the reading."""
     return tuple(
-        _check(name, "reading", condition, read, readings)
-        for name, reading in readings.items()
+        _check(name, "reading", condition, case)
+        for name, reading in case.readings.items()
         for condition in reading.compares
     )
 
 
-def doubted(rule: Rule, read: Callable[[str], Value], units: Mapping[str, Reading]) -> float | None:
+def doubted(rule: Rule, case: Judged) -> float | None:
     """Return the lowest confidence that a rule's doubts leave; ``None`` where none holds."""
     left = [
         confidence
         for group, confidence in rule.doubts
-        if all(_check(rule.id, "doubts", condition, read, units).held for condition in group)
+        if all(_check(rule.id, "doubts", condition, case).held for condition in group)
     ]
     return min(left, default=None)
 
 
 def _check(
-    rule: str,
-    part: str,
-    condition: Condition,
-    read: Callable[[str], Value],
-    units: Mapping[str, Reading],
-    *,
-    choice: int = 0,
-    group: int = 0,
+    rule: str, part: str, condition: Condition, case: Judged, *, choice: int = 0, group: int = 0
 ) -> Checked:
-    found = read(condition.reading)
-    unit = units[condition.reading].unit
+    found = case.read(condition.reading)
+    unit = case.readings[condition.reading].unit
     against = THRESHOLDS[condition.threshold].value if condition.threshold else None
     margin = math.nan
     if condition.operator == "known":

@@ -20,15 +20,16 @@ import profkit
 from profkit.compare.replicates import gather
 from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
+from profkit.measure.side_facts import no_side
 from profkit.model import Effect, Process, Profile, Roots, Run, RunSet, Thread, Tier
 from profkit.model.definitions import Definition, name_digest
 from profkit.model.ranges import PUSHED
 from profkit.report.wording.summaries import summary_of
 from profkit.report.wording.verdicts import verdict_block
-from profkit.verdict.account import BUCKETS, CAPTURE
+from profkit.verdict.account import BUCKETS, CAPTURE, Account
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
-from profkit.verdict.rule import Case, Condition, Reading, Rule, evaluate, less, more
+from profkit.verdict.rule import Case, Condition, Judged, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, Told, profile, ranges, timed, with_estimates, with_main, with_thread
@@ -225,8 +226,9 @@ def test_the_whole_interval_must_be_beyond_the_threshold(
     condition: Condition, found: Bounded, margin: float
 ) -> None:
     rule = Rule("r", "faster", "…", conditions=(condition,))
-    units = {"a": Reading("factor", "a", lambda case: None)}
-    held, (check,) = evaluate(rule, {"a": found}.get, units, frozenset())
+    readings = {"a": Reading("factor", "a", lambda case: found)}
+    case = Judged(no_side(), no_side(), Account(0.0, 0.0, ()), readings)
+    held, (check,) = evaluate(rule, case, frozenset())
     assert held is (margin > 0)
     assert check.margin == pytest.approx(margin)
     assert check.value == found

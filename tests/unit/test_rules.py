@@ -9,10 +9,12 @@ import ast
 import importlib.util
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from profkit.measure.side_facts import no_side
 from profkit.report import terminal
 from profkit.report.brief import brief_diff
 from profkit.report.diffdoc import diff_document
@@ -20,13 +22,13 @@ from profkit.report.document import Bullets, Section, Table
 from profkit.report.jsondoc import diff_object
 from profkit.report.wording.explain import explain_sections
 from profkit.verdict import evidence
-from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS
+from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS, Account
 from profkit.verdict.advice import producers as advice_producers
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.calibration import STEPS, confidence
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.readings import PARTS, READINGS
-from profkit.verdict.rule import Condition, Reading, Rule, doubted, evaluate, less, more, no, yes
+from profkit.verdict.rule import Condition, Judged, Reading, Rule, doubted, evaluate, less, more, no, yes
 from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Diff, Finding, Value
@@ -260,6 +262,17 @@ RULE = Rule(
         ((yes("c"),), (no("c"),)),
     ),
 )
+
+
+def given(values: Mapping[str, Value]) -> Judged:
+    """A case whose readings have these values."""
+    readings = {
+        name: replace(reading, of=lambda case, name=name: values.get(name))
+        for name, reading in OF_UNITS.items()
+    }
+    return Judged(no_side(), no_side(), Account(0.0, 0.0, ()), readings)
+
+
 #: Just holds: the thresholds are 0.15 and 0.5 of `a`, and 0.25 of `b`.
 HOLDS: Mapping[str, Value] = {"a": 0.15, "b": 0.25, "c": True, "d": 0.0}
 OTHER_GROUP: Mapping[str, Value] = {"a": 0.5, "b": 0.26}
@@ -287,16 +300,16 @@ OTHER_GROUP: Mapping[str, Value] = {"a": 0.5, "b": 0.26}
 )
 def test_when_a_rule_holds(values: Mapping[str, Value], holds: bool) -> None:
     values = {**HOLDS, **values}
-    assert evaluate(RULE, values.get, OF_UNITS, frozenset())[0] == holds
-    assert not evaluate(RULE, values.get, OF_UNITS, frozenset({"other"}))[0]
+    assert evaluate(RULE, given(values), frozenset())[0] == holds
+    assert not evaluate(RULE, given(values), frozenset({"other"}))[0]
 
 
 def test_the_greatest_doubt_counts() -> None:
     doubts = (((yes("c"),), 0.6), ((yes("c"), more("a", "part.most")), 0.3))
     rule = Rule("r", "faster", "…", doubts=doubts)
-    assert doubted(rule, {"c": True, "a": 0.4}.get, OF_UNITS) == 0.6
-    assert doubted(rule, {"c": True, "a": 0.9}.get, OF_UNITS) == 0.3
-    assert doubted(rule, {"c": False}.get, OF_UNITS) is None
+    assert doubted(rule, given({"c": True, "a": 0.4})) == 0.6
+    assert doubted(rule, given({"c": True, "a": 0.9})) == 0.3
+    assert doubted(rule, given({"c": False})) is None
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +319,7 @@ def found() -> Diff:
 
 
 def sections(values: Mapping[str, Value], held: frozenset[str] = frozenset()) -> list[Section]:
-    holds, checks = evaluate(RULE, values.get, OF_UNITS, held)
+    holds, checks = evaluate(RULE, given(values), held)
     findings = [Finding("busy", "contention", 0.9)] if holds else []
     return explain_sections((RULE,), OF_UNITS, checks, findings)
 
