@@ -41,6 +41,11 @@ def growth_of(unit: str, about: str, of: Measured) -> Reading:
     return Reading(unit, about, lambda case: growth(of(case.before), of(case.now)))
 
 
+def grown(about: str, bucket: str) -> Reading:
+    """Return the reading of whether a bucket of the account grew beyond its noise."""
+    return Reading("bool", about, lambda case: case.account.bucket(bucket).low > 0)
+
+
 def of_known(find: Callable[[Case], Any], part: Callable[[Any], float]) -> Callable[[Case], float | None]:
     """Return a reading of a part of what `find` returns, ``None`` without that."""
     return lambda case: None if (found := find(case)) is None else part(found)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from profkit.verdict.account import CAPTURE, Account
 from profkit.verdict.readings.cpu_queueing import more_threads, workers_lack_cpus
-from profkit.verdict.readings.known_values import growth_of
+from profkit.verdict.readings.known_values import grown, growth_of
 from profkit.verdict.rule import Case, Judged, Reading
 from profkit.verdict.thresholds import value
 
@@ -164,9 +164,7 @@ LOST_TIME: Mapping[str, Reading] = {
     ),
     "time.speedup": Reading("factor", "baseline's time over the candidate's", lambda c: 1 / _slowdown(c)),
     "account.queue": _lost("queueing for a CPU", "queue", apart=True),
-    "account.queue-beyond": Reading(
-        "bool", "queueing is beyond its noise", lambda c: c.account.bucket("queue").low > 0
-    ),
+    "account.queue-beyond": grown("queueing is beyond its noise", "queue"),
     "account.within-noise": Reading(
         "bool",
         "no bucket of the account is beyond its noise",
@@ -266,11 +264,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "part of the lost time in functions that start processes, and in calls that come with each",
         lambda c: of_lost(c.account, c.account.starts_s),
     ),
-    "account.startup-beyond": Reading(
-        "bool",
-        "start and end are beyond their noise",
-        lambda c: c.account.bucket("startup").low > 0,
-    ),
+    "account.startup-beyond": grown("start and end are beyond their noise", "startup"),
     "imports.compiled": Reading(
         "share",
         "part of the added imports in which modules were compiled, since there was no byte code of them",
@@ -281,11 +275,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.gc-of-baseline": Reading(
         "share", "added garbage collection over the baseline's wall", lambda c: of_baseline(c, "gc")
     ),
-    "account.gc-beyond": Reading(
-        "bool",
-        "garbage collection is beyond its noise",
-        lambda c: c.account.bucket("gc").low > 0,
-    ),
+    "account.gc-beyond": grown("garbage collection is beyond its noise", "gc"),
     "gc.function": Reading(
         "text", "function in which most of it struck", lambda c: collecting_function(c.account)
     ),
@@ -296,9 +286,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "share", "seconds of changed code over the baseline's wall", lambda c: of_baseline(c, "code")
     ),
     "account.work": _lost("more calls", "work"),
-    "account.work-beyond": Reading(
-        "bool", "more calls are beyond their noise", lambda c: c.account.bucket("work").low > 0
-    ),
+    "account.work-beyond": grown("more calls are beyond their noise", "work"),
     "account.work-of-baseline": Reading(
         "share", "seconds of more calls over the baseline's wall", lambda c: of_baseline(c, "work")
     ),

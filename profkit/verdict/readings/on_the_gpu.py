@@ -8,7 +8,7 @@ import numpy as np
 
 from profkit.measure.composition import Composition
 from profkit.verdict.account import GPU
-from profkit.verdict.readings.known_values import growth
+from profkit.verdict.readings.known_values import grown, growth
 from profkit.verdict.readings.lost_time import separate
 from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
@@ -38,11 +38,7 @@ ON_THE_GPU: Mapping[str, Reading] = {
     "gpu.waited-before": Reading(
         "s", "gpu.waited of the baseline", lambda c: waited_s(c.signals.walls.baseline.parts)
     ),
-    "gpu.beyond": Reading(
-        "bool",
-        "waiting for a GPU grew beyond its noise",
-        lambda c: c.account.bucket(GPU).low > 0,
-    ),
+    "gpu.beyond": grown("waiting for a GPU grew beyond its noise", GPU),
     "gpu.function": Reading("text", "the function whose waiting for a GPU grew most", _function),
     "gpu.others": Reading("share", "GPU use by other programs", lambda c: c.now.gpu_others_share),
     "gpu.others-growth": Reading("share", "growth of gpu.others, if both sides know it", _others_added),
