@@ -132,13 +132,20 @@ def alone(
 ) -> Rule:
     """Return the rule that recognises the cause of another one in a run alone.
 
-    The run must last and have counters; evidence, advice and words are those of a comparison, unless given.
+    The run must last and have counters; evidence, advice, words, and the numbers that need no baseline are those of a
+    comparison, unless given.
     """
     conditions = (more("wall", "alone.wall"), *conditions)
     own = replace(of, about=about, conditions=conditions, confidence=confidence, strength=strength)
-    return replace(
-        own, **{"requires": ("pair.counters",), "unless": (), "alternatives": (), "doubts": ()} | other
-    )
+    numbers = tuple(name for name in of.numbers if not name.endswith("-before"))
+    usual = {
+        "requires": ("pair.counters",),
+        "unless": (),
+        "alternatives": (),
+        "doubts": (),
+        "numbers": numbers,
+    }
+    return replace(own, **usual | other)
 
 
 def evaluate(rule: Rule, case: Judged, held: frozenset[str]) -> tuple[bool, tuple[Checked, ...]]:

@@ -186,5 +186,4 @@ OFF_CPU_ALONE = alone(
     confidence=0.8,
     strength="off",
     unless=("loading", "child-programs", "own-locks"),
-    numbers=("off", "blocked.on"),
 )

@@ -304,14 +304,4 @@ QUEUED_ALONE = alone(
     ),
     doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),
     evidence=("queue", "helpers-queue", "gpu", "neighbours", "demand", "others"),
-    numbers=(
-        "contention.who",
-        "contention.itself",
-        "contention.others",
-        "contention.beside",
-        "main.wait",
-        "rank.wait",
-        "helpers.wait",
-        "account.starts",
-    ),
 )

@@ -9,6 +9,7 @@ _QUEUE_ALIKE = (
     (yes("pair.plain"),),
     (less("main.wait-growth", "wait.much"), less("main.wait-fell", "wait.much")),
 )
+_NUMBERS = ("time.slowdown", "time.walls", "main.wait", "main.wait-before", "both.lacked-cpus")
 
 IDENTICAL = Rule(
     id="identical",
@@ -41,14 +42,7 @@ WITHIN_NOISE = Rule(
     strength="no-change.strength",
     evidence=("distance", "wall"),
     advice=("capture-both", "more-runs-if-far"),
-    numbers=(
-        "time.slowdown",
-        "time.walls",
-        "main.wait",
-        "main.wait-before",
-        "both.lacked-cpus",
-        "pair.counters",
-    ),
+    numbers=(*_NUMBERS, "pair.counters"),
 )
 
 SAME_TOTAL = Rule(
@@ -68,7 +62,7 @@ SAME_TOTAL = Rule(
     alternatives=(_QUEUE_ALIKE,),
     confidence=0.8,
     evidence=("wall", "elsewhere"),
-    numbers=("time.slowdown", "time.walls", "main.wait", "main.wait-before", "both.lacked-cpus"),
+    numbers=_NUMBERS,
 )
 
 NOTHING_BEYOND = Rule(
@@ -88,5 +82,5 @@ NOTHING_BEYOND = Rule(
     confidence=0.8,
     strength="no-change.strength",
     evidence=("wall", "main-wait", "elsewhere"),
-    numbers=("time.slowdown", "time.walls", "main.wait", "main.wait-before", "both.lacked-cpus"),
+    numbers=_NUMBERS,
 )

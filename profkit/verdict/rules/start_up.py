@@ -84,7 +84,6 @@ PROCESS_STARTS_ALONE = alone(
     confidence=0.8,
     strength="account.starts",
     evidence=("processes", "starts"),
-    numbers=("account.starts", "processes"),
 )
 
 WORKER_IMPORTS_ALONE = alone(
