@@ -98,9 +98,8 @@ class DiffTable:
     @property
     def one_sided(self) -> Bools:
         """Rows that one side lacks and would have seen."""
-        alone: Bools = ~(self.baseline.present & self.candidate.present)
-        alone[[row for row in np.flatnonzero(alone).tolist() if self.match[row] == UNSEEN]] = False
-        return alone
+        both = self.baseline.present & self.candidate.present
+        return ~both & ~rows_where(self.match, lambda match: match == UNSEEN)
 
     @property
     def redefined(self) -> Bools:

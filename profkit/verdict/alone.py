@@ -18,6 +18,7 @@ from profkit.measure.selected_processes import Selected, select
 from profkit.measure.side_facts import no_side, side_facts
 from profkit.measure.waits_by_name import also_computes, is_wait, waits_for_gpu, waits_for_ranks
 from profkit.model import Process, Run, RunSet
+from profkit.model.arrays import known
 from profkit.model.pauses import STOPPED
 from profkit.verdict.account import Account
 from profkit.verdict.booking import account_of_run
@@ -105,7 +106,7 @@ def _own_wait(one: Judged) -> float | None:
     """Return queueing of the main threads, or of the rank that queues most."""
     side = one.now
     worst = side.worst_wait_fraction if side.mains > 1 else None
-    return max([v for v in (side.wait_fraction, worst) if v is not None], default=None)
+    return max(known((side.wait_fraction, worst)), default=None)
 
 
 def _hidden_wait(one: Judged) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from profkit.model.arrays import known
 from profkit.verdict.readings.known_values import growth, growth_of, of_sides
 from profkit.verdict.rule import Case, Reading, less, more
 from profkit.verdict.thresholds import value
@@ -115,14 +116,14 @@ def _kind(case: Case) -> str | None:
     return "self-oversubscription" if _nobody_else(case) else None
 
 
-def spinning(known: Case) -> float:
+def spinning(case: Case) -> float:
     """Return the most seconds for which main threads can have spun, or worked, in place of queued threads."""
-    a, b = known.before, known.now
+    a, b = case.before, case.now
     if a.rest_wait_s is None or b.rest_wait_s is None:
         return 0.0
     # If all threads together ran no longer, what the main threads added is no work of the program's.
     no_more_work = a.own_run_s is not None and b.own_run_s is not None and b.own_run_s <= a.own_run_s
-    if not (no_more_work or more_threads(known)):
+    if not (no_more_work or more_threads(case)):
         return 0.0
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
@@ -159,9 +160,7 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "any.wait": Reading(
         "share",
         "the greater of main.wait and helpers.wait",
-        lambda c: max(
-            (v for v in (c.now.wait_fraction, c.now.rest_wait_fraction) if v is not None), default=None
-        ),
+        lambda c: max(known((c.now.wait_fraction, c.now.rest_wait_fraction)), default=None),
     ),
     "workers.lack-cpus": Reading(
         "bool",
