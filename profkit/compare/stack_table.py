@@ -15,7 +15,7 @@ from profkit.compare.call_table import CallSide
 from profkit.compare.result_types import SideTable
 from profkit.measure.selected_processes import Selected
 from profkit.model.arrays import Bools, Floats, Index, Ints, Rows
-from profkit.model.paths import Paths, depths, with_callees
+from profkit.model.paths import Paths, depths, preorder, with_callees
 
 #: Stands for a function's row: calls too short to be shown separately.
 OTHERS = -1
@@ -116,10 +116,8 @@ def stacks_of_paths(sides: Sequence[Sequence[Sequence[PlacedPaths]]]) -> StackTa
         folded.append(total)
     around, of_node = kept[:, 0], kept[:, 1]
     within = sum(with_callees(around, own) for own in folded[1])
-    children: dict[int, list[int]] = {-1: []}
-    for place in np.argsort(-np.asarray(within), kind="stable").tolist():
-        children.setdefault(int(around[place]), []).append(place)
-    order = np.array(_preorder(children), np.int64)
+    widest_first = np.argsort(-np.asarray(within), kind="stable").tolist()
+    order = np.array(preorder(around.tolist(), widest_first), np.int64)
     return StackTable(
         depths(around)[order].astype(np.int32),
         of_node[order].astype(np.int32),
@@ -212,8 +210,8 @@ def stacks_of_pairs(
     totals = np.array([side.tottime.sum() for side in functions])
     if not (totals > 0).any():
         return None
-    nodes, children = _grown(caller, callee, pairs, functions, np.where(totals > 0, totals, np.inf))
-    order = _preorder(children)
+    nodes = _grown(caller, callee, pairs, functions, np.where(totals > 0, totals, np.inf))
+    order = preorder([node.parent for node in nodes], range(len(nodes)))
     row = np.array([nodes[i].row for i in order], np.int32)
     own = np.array([nodes[i].own for i in order]).reshape(len(order), len(functions))
     calls = np.array([nodes[i].calls for i in order]).reshape(len(order), len(functions))
@@ -246,7 +244,7 @@ def _grown(
     pairs: Sequence[CallSide],
     functions: Sequence[SideTable],
     totals: Floats,
-) -> tuple[list[_Node], dict[int, list[int]]]:
+) -> list[_Node]:
     n = len(functions[0].tottime)
     cumulative = np.array([side.cumtime for side in functions])
     own = np.array([side.tottime for side in functions])
@@ -260,11 +258,9 @@ def _grown(
     first = np.searchsorted(caller[order], np.arange(n + 1))
 
     nodes: list[_Node] = []
-    children: dict[int, list[int]] = {-1: []}
     waiting: list[tuple[float, int]] = []
 
     def add(node: _Node) -> None:
-        children.setdefault(node.parent, []).append(len(nodes))
         if node.row != OTHERS and not node.again and node.depth < DEEPEST:
             heapq.heappush(waiting, (-float((node.times / totals).max()), len(nodes)))
         nodes.append(node)
@@ -308,7 +304,7 @@ def _grown(
             add(_Node(OTHERS, place, node.depth + 1, left, left, np.zeros(len(functions))))
         else:
             node.own += left
-    return nodes, children
+    return nodes
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
@@ -322,13 +318,3 @@ def _rows_around(nodes: Sequence[_Node], place: int) -> set[int]:
         found.add(nodes[place].row)
         place = nodes[place].parent
     return found
-
-
-def _preorder(children: dict[int, list[int]]) -> list[int]:
-    order: list[int] = []
-    left = children[-1][::-1]
-    while left:
-        place = left.pop()
-        order.append(place)
-        left += children.get(place, [])[::-1]
-    return order

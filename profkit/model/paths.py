@@ -6,6 +6,7 @@ so that no function is inside itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,19 @@ def depths(parent: npt.NDArray[np.integer[Any]]) -> Ints:
         reached = around[inside]
         depth[inside] += depth[reached]
         around[inside] = around[reached]
+
+
+def preorder(parent: Sequence[int], siblings: Iterable[int]) -> list[int]:
+    """Return all rows, each followed by its descendants; `siblings` are the rows in the order of siblings."""
+    children: dict[int, list[int]] = {}
+    for row in siblings:
+        children.setdefault(parent[row], []).append(row)
+    order: list[int] = []
+    left = children.get(-1, [])[::-1]
+    while left:
+        order.append(left.pop())
+        left += children.get(order[-1], [])[::-1]
+    return order
 
 
 def below(parent: npt.NDArray[np.integer[Any]], marked: Bools) -> Bools:

@@ -11,16 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from profkit.errors import FormatError
-from profkit.formats.export.stack_tree import (
-    OFF_CPU,
-    QUEUED,
-    Contexts,
-    contexts_of,
-    not_held,
-    place_of,
-)
+from profkit.formats.export.stack_tree import OFF_CPU, QUEUED, contexts_of, not_held, place_of
 from profkit.formats.export.timeline import Export, process_label
 from profkit.model import Process, Run, Thread
+from profkit.model.paths import preorder
 from profkit.model.surrogates import spelled_out
 
 #: The profiler upgrades older files from this version on (docs-developer/CHANGELOG-formats.md).
@@ -100,18 +94,6 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _depth_first(contexts: Contexts) -> Iterator[int]:
-    """Yield each row after its caller's, so that neighbours share callers."""
-    called: dict[int, list[int]] = {}
-    for row, parent in enumerate(contexts.parent.tolist()):
-        called.setdefault(parent, []).append(row)
-    left = called.get(-1, [])[::-1]
-    while left:
-        row = left.pop()
-        yield row
-        left += called.get(row, [])[::-1]
-
-
 def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) -> dict[str, Any]:
     profile, contexts = thread.profile, contexts_of(thread)
     texts: dict[str, int] = {}
@@ -129,7 +111,7 @@ def _thread(name: str, pid: str, process: Process, thread: Thread, number: int) 
     times: list[float] = []
     weights: list[float] = []
     at, place = 0.0, dict[int, int]()
-    for row in _depth_first(contexts):
+    for row in preorder(contexts.parent.tolist(), range(len(contexts))):  # neighbours share callers
         of, parent = int(contexts.function[row]), int(contexts.parent[row])
         place[row] = len(prefix)
         prefix.append(place[parent] if parent >= 0 else None)
