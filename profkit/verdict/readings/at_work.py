@@ -11,12 +11,7 @@ from profkit.verdict.rule import Case, Reading
 
 def _at_once(side: SideFacts) -> float:
     """Return processes at once, whether they work or wait: a loader that waits for its storage is one as well."""
-    hosts = side.inventory.hosts
-    return float(sum(host.workers for host in hosts) + max(1, sum(host.ranks for host in hosts)))
-
-
-def _workers(side: SideFacts) -> int:
-    return sum(host.workers + host.ranks for host in side.inventory.hosts)
+    return float(side.inventory.workers + max(1, side.inventory.ranks))
 
 
 def _beyond_fewer(count: Callable[[SideFacts], int]) -> Callable[[Case], float | None]:
@@ -35,7 +30,7 @@ AT_WORK: Mapping[str, Reading] = {
     "time.beyond-fewer": Reading(
         "factor",
         "the slow-down over the factor by which there are fewer workers or ranks",
-        _beyond_fewer(_workers),
+        _beyond_fewer(lambda side: side.inventory.workers + side.inventory.ranks),
     ),
     **of_sides("python-threads", "count", "threads that run Python", lambda side: float(side.python_threads)),
     "python-threads.factor": factor_of(
