@@ -32,20 +32,17 @@ if TYPE_CHECKING:
 
 #: Name and version of the tables; a store of another version must be made again.
 SCHEMA = "profkit.fleet/1"
-_PROCESS = (
-    "run:string process:int32 pid:int64 parent:int64 role:string rank:int32 local_rank:int32 node:int32 host:string "
-    "cpu_model:string available_cpus:double command:string exit:string python:string threads:int32 "
-    "peak_threads:int32 wall_s:double cpu_s:double run_queue_wait_s:double voluntary_switches:int64 "
-    "involuntary_switches:int64 peak_memory_bytes:int64 page_faults:int64 read_bytes:int64 total_s:double "
-    "sampled:bool"
-)
 #: Columns of each table, without `job` and `day`, which are in the directories. `run` is the file's SHA-256.
 TABLES: Mapping[str, str] = {
     "runs": "run:string path:string bytes:int64 modified_ns:int64 started:timestamp command:string revision:string "
     "dirty:bool exit_status:int64 launcher_job:string rank:int32 world_size:int32 host:string cpu_model:string "
     "cpus:int32 available_cpus:double python:string profkit:string processes:int32 wall_s:double cpu_s:double "
     "run_queue_wait_s:double total_s:double",
-    "processes": _PROCESS,
+    "processes": "run:string process:int32 pid:int64 parent:int64 role:string rank:int32 local_rank:int32 "
+    "node:int32 host:string cpu_model:string available_cpus:double command:string exit:string python:string "
+    "threads:int32 peak_threads:int32 wall_s:double cpu_s:double run_queue_wait_s:double voluntary_switches:int64 "
+    "involuntary_switches:int64 peak_memory_bytes:int64 page_faults:int64 read_bytes:int64 total_s:double "
+    "sampled:bool",
     "functions": "run:string process:int32 function:int64 root:string file:string line:int32 name:string "
     "ncalls:int64 primitive_calls:int64 tottime:double cumtime:double wait:double blocked:double share:float",
     "ranges": "run:string process:int32 domain:string name:string mark:bool count:int64 total_s:double "
@@ -84,18 +81,11 @@ def arrow() -> Any:
 
 def schema_of(table: str) -> pa.Schema:
     pa = arrow()
-    kinds = {
-        "string": pa.string(),
-        "bool": pa.bool_(),
-        "int32": pa.int32(),
-        "int64": pa.int64(),
-        "float": pa.float32(),
-        "double": pa.float64(),
-        "timestamp": pa.timestamp("us", "UTC"),
-    }
+    # The other kinds are pyarrow's own names of types.
+    kinds = {"timestamp": pa.timestamp("us", "UTC"), "repeated": pa.dictionary(pa.int32(), pa.string())}
     columns = [column.split(":") for column in TABLES[table].split()]
-    repeated = pa.dictionary(pa.int32(), pa.string())
-    return pa.schema([(name, repeated if name in _REPEATED else kinds[kind]) for name, kind in columns])
+    named = [(name, "repeated" if name in _REPEATED else kind) for name, kind in columns]
+    return pa.schema([(name, kinds.get(kind, kind)) for name, kind in named])
 
 
 def digest_of(path: str) -> str:

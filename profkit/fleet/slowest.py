@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -298,21 +298,11 @@ def trend(store: Store, function: str, job: str = "") -> Trends:
     ).fetchall()
     if not found:
         raise UsageError(f"{function}: no run of the store has such a function")
-    return Trends(function, tuple(_followed(*row) for row in found))
+    return Trends(function, tuple(map(_followed, found)))
 
 
-def _followed(
-    job: str,
-    root: str,
-    file: str,
-    name: str,
-    days: list[str],
-    per_call: list[float | None],
-    self_s: list[float],
-    share: list[float | None],
-    runs: list[int],
-    total: float,
-) -> FunctionTrend:
+def _followed(row: Sequence[Any]) -> FunctionTrend:
+    job, root, file, name, days, per_call, self_s, share, runs, total = row
     known = [np.array(values, np.float64) for values in (per_call, share)]  # NaN where unknown
     changes = []
     for what, values in zip(("self time of a call", "share"), known, strict=True):
