@@ -6,7 +6,6 @@ with several times as many. It is checked that the runs show what the demo claim
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
@@ -14,7 +13,7 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,34 +152,31 @@ def _short(path: Path) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
-def run_and_follow(
-    command: Sequence[str],
-    variables: dict[str, str],
-    on_epoch: Callable[[int], None],
-    run_file: Path | None = None,
+def train(
+    side: Side, length: Length, cpus: Sequence[int], text: str, run_file: Path | None = None
 ) -> list[float]:
-    """Run a training, captured to `run_file` if that is given; report epochs, and return their seconds.
+    """Announce a training and run it, captured to `run_file` if given; return the seconds of its epochs.
 
-    Raises `ProfkitError` if it fails.
+    A terminal shows the epochs while it runs. Raises `ProfkitError` if it fails.
     """
-    with tempfile.TemporaryDirectory(prefix="profkit-demo-") as folder:
+    print(text, file=sys.stderr, flush=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="profkit-demo-") as folder,
+        Progress("epoch") as show,
+        on_cpus(cpus),
+    ):
         log = Path(folder, "log")
 
         def epochs() -> list[tuple[str, str]]:
             return _EPOCH.findall(tail(log, 1 << 16))
 
-        def follow() -> bool:
-            for number, _ in epochs()[-1:]:
-                on_epoch(int(number))
-            return False  # it is never ended
-
+        show(lambda: "".join(f"{number} of {length.epochs}" for number, _ in epochs()[-1:]))
         ended = run_once(
-            command,
-            {**os.environ, **variables},
+            training_command(side, length),
+            {**os.environ, **side.variables},
             log=log,
             run_file=run_file,
             timeout_s=None,
-            hopeless=follow,
         )
         if ended.exit_status:
             last = ended.last_line or "it wrote no message"
@@ -188,21 +184,13 @@ def run_and_follow(
         return [float(seconds) for _, seconds in epochs()]
 
 
-def measure_step(side: Side, cpus: Sequence[int], on_epoch: Callable[[int], None]) -> float:
+def measure_step(side: Side, cpus: Sequence[int]) -> float:
     """Return the seconds of a training step in this configuration, without the profiler."""
-    with on_cpus(cpus):
-        seconds = run_and_follow(training_command(side, TRIAL), side.variables, on_epoch)
+    question = f"trial: how fast is it on {units.counted(len(cpus), 'CPU')}?"
+    seconds = train(side, TRIAL, cpus, question)
     if len(seconds) < TRIAL.epochs:
         raise ProfkitError("the demo's training did not report its epochs")
     return statistics.median(seconds[1:-1]) / (TRIAL.images / BATCH)
-
-
-@contextlib.contextmanager
-def _running(text: str, epochs: int) -> Iterator[Callable[[int], None]]:
-    """Announce a run; yield a function to call after each epoch, which updates a terminal."""
-    print(text, file=sys.stderr, flush=True)
-    with Progress("epoch") as show:
-        yield lambda number: show(f"{number} of {epochs}")
 
 
 @click.command(context_settings=CONTEXT)
@@ -224,20 +212,15 @@ def demo(directory: Path) -> None:
         ) from None
     files = {side.name: directory / f"{side.name}.prof" for side in (clean, above)}
 
-    def capture(side: Side, text: str) -> None:
-        with _running(text, length.epochs) as advance, on_cpus(cpus):
-            run_and_follow(training_command(side, length), side.variables, advance, files[side.name])
-
-    with _running(f"trial: how fast is it on {units.counted(len(cpus), 'CPU')}?", TRIAL.epochs) as advance:
-        length = plan_length(measure_step(clean, cpus, advance))
-    capture(clean, f"{clean.name}: {clean.size}")
+    length = plan_length(measure_step(clean, cpus))
+    train(clean, length, cpus, f"{clean.name}: {clean.size}", files[clean.name])
     trouble = trouble_of_clean(load_run(files[clean.name]))
     if trouble is not None and trouble.may_pass:
         say(trouble.wrong)
-        capture(clean, f"{clean.name}, once more")
+        train(clean, length, cpus, f"{clean.name}, once more", files[clean.name])
         trouble = trouble_of_clean(load_run(files[clean.name]))
     if trouble is None:
-        capture(above, f"{above.name}: {above.size}")
+        train(above, length, cpus, f"{above.name}: {above.size}", files[above.name])
     if trouble is not None:
         say(trouble.wrong)
         say(f"the demo ends here, since a comparison would be wrong: {trouble.remedy}")

@@ -59,10 +59,11 @@ def test_a_cpu_restriction_is_undone() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_training_that_fails_says_why() -> None:
+def test_a_training_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-c", "raise ValueError('no such data')"]
+    monkeypatch.setattr(demo, "training_command", lambda *_: command)
     with pytest.raises(ProfkitError, match="status 1: ValueError: no such data"):
-        demo.run_and_follow(command, {}, lambda *_: None)
+        demo.train(demo.sides_for(2)[0], demo.TRIAL, [], "trial")
 
 
 def test_the_printed_command_does_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Demo:
         def take(*given: Any) -> None:
             shutil.copy(SAMPLES / f"{left.pop(0)}.prof", given[-1])
 
-        monkeypatch.setattr(demo, "run_and_follow", take)
+        monkeypatch.setattr(demo, "train", take)
         return exit_code("demo", "--dir", tmp_path / "kept"), len(captured) - len(left)
 
     return run
