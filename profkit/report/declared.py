@@ -109,7 +109,7 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
         Inventory.environment Advice.env Change.variables Configuration.environment RunFacts.environment
         numbers.variable
     """,
-    Kind.MESSAGE: "Cell.problem Objective.text Objective.what Tried.problem DoctorReport.problem",
+    Kind.MESSAGE: "Cell.problem Objective.text Objective.what DoctorReport.problem",
     Kind.VERSION: "Pool.version Manifest.packages",
     PYTHON: "Process.python SideSummary.python",
     _MOMENT: "Manifest.started Member.started RunFacts.started",

@@ -287,10 +287,10 @@ class VerifyReport:
                     self,
                     "command=change.command argv env=change.variables edit=change.edit? recorded_s "
                     "predicted_gain_s=advice.predicted_gain_s "
-                    "gain_s=tried.gain_s before_s=tried.before_median_s after_s=tried.after_median_s "
+                    "gain_s=tried.gain_s before_s=tried.before.median after_s=tried.after.median "
                     "speedup=tried.ratio.value speedup_low=tried.ratio.low speedup_high=tried.ratio.high "
-                    "before_runs_s=tried.before_s after_runs_s=tried.after_s disturbed=tried.disturbed "
-                    "problem=tried.problem? stopped=tried.stopped",
+                    "before_runs_s=tried.before.times after_runs_s=tried.after.times disturbed=tried.disturbed "
+                    "problem=tried.after.problem? stopped=tried.stopped",
                     argv=None if self.change.edit else plain(self.change.changed),
                 ),
             }

@@ -17,7 +17,7 @@ from profkit.capture.agent import edited as edited_source
 from profkit.errors import ProfkitError, UsageError
 from profkit.measure.intervals import UNKNOWN, Estimate
 from profkit.study.journal import Journal
-from profkit.study.setting_results import LEVEL, Results, gain, results
+from profkit.study.setting_results import LEVEL, Cell, Results, gain, results
 from profkit.study.space import UNSET, Parameter, Space
 from profkit.study.sweep import Progress, Runner, sweep
 from profkit.study.trials import Interrupted, stoppable
@@ -70,27 +70,27 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Results, so far or at the end; times are in the order of rounds.
+    """Results, so far or at the end, of the command as it was and with the advice.
 
     `outcome`: ``helps``, ``no-better`` (no difference, or none beyond the noise), ``worse``, ``fails`` (the
     advised command does not succeed), or ``undecided``. `ratio`: how many times faster it is with the advice.
-    Medians are NaN without runs. `disturbed`: runs that count although other processes took CPUs.
     """
 
     outcome: str
-    before_s: tuple[float, ...]
-    after_s: tuple[float, ...]
-    before_median_s: float
-    after_median_s: float
+    before: Cell
+    after: Cell
     ratio: Estimate
-    disturbed: int = 0
-    problem: str = ""
     stopped: bool = False
 
     @property
     def gain_s(self) -> float:
         """Seconds that the advice saved; NaN if unknown."""
-        return self.before_median_s - self.after_median_s
+        return self.before.median - self.after.median
+
+    @property
+    def disturbed(self) -> int:
+        """Runs that count although other processes took CPUs."""
+        return self.before.disturbed + self.after.disturbed
 
 
 def space_of_two(change: Change, environment: Mapping[str, str]) -> Space:
@@ -192,17 +192,7 @@ def _tried(study: Results, rounds: int, *, last: bool = False) -> Tried:
         outcome, ratio = "fails", UNKNOWN
     elif rounds in LOOKS or last:
         outcome = _outcome(ratio) or ("no-better" if rounds == LOOKS[-1] else "undecided")
-
-    return Tried(
-        outcome,
-        before.times,
-        after.times,
-        before.median,
-        after.median,
-        ratio,
-        before.disturbed + after.disturbed,
-        after.problem,
-    )
+    return Tried(outcome, before, after, ratio)
 
 
 _PYTHON = re.compile(r"python[\d.]*w?")

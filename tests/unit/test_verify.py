@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import FunctionKey, Host, Process, Roots, Run, RunSet, Thread
 from profkit.model.written_sizes import WrittenSize
 from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
+from profkit.study.setting_results import Cell
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Advice
@@ -55,7 +57,15 @@ class TestSettings:
         assert _outcome(ratio) == outcome
 
 
-TRIED = Tried("helps", (35.7, 35.8, 36.0), (5.9, 5.8, 6.0), 35.8, 5.9, Estimate(6.07, 5.8, 6.3))
+def cell_of(*times: float, problem: str = "") -> Cell:
+    """Return one of the two settings, with the times of its runs."""
+    median = statistics.median(times) if times else math.nan
+    unknown = [math.nan] * 7
+    return Cell((), times, median, *unknown, "", "", False, 0, 0, 0, problem)
+
+
+BEFORE = cell_of(35.7, 35.8, 36.0)
+TRIED = Tried("helps", BEFORE, cell_of(5.9, 5.8, 6.0), Estimate(6.07, 5.8, 6.3))
 
 
 class TestWords:
@@ -67,9 +77,8 @@ class TestWords:
         assert tried_notes(TRIED, 36.0) == []
 
     def test_what_does_not_end_well(self) -> None:
-        same = replace(
-            TRIED, outcome="no-better", before_median_s=5.9, ratio=Estimate(1.0, 0.98, 1.02), disturbed=2
-        )
+        before = replace(BEFORE, median=5.9, disturbed=2)
+        same = replace(TRIED, outcome="no-better", before=before, ratio=Estimate(1.0, 0.98, 1.02))
         gone, disturbed = tried_notes(same, 35.8)
         assert "the cause is gone" in gone
         assert "2 runs shared the CPUs" in disturbed
@@ -77,7 +86,7 @@ class TestWords:
         tried = replace(TRIED, outcome="undecided", ratio=Estimate(6.07), stopped=True)
         assert so_far(tried) == "after 3 rounds: 35.8 s → 5.90 s, 6.07×"
         assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
-        failed = Tried("fails", (5.0,), (), 5.0, math.nan, Estimate(1.0), problem="exit status 3")
+        failed = Tried("fails", cell_of(5.0), cell_of(problem="exit status 3"), Estimate(1.0))
         block = tried_verdict(failed, 1.0)
         assert (block.tone, block.summary) == ("bad", "exit status 3.")
 

@@ -155,11 +155,11 @@ _HEADLINES = {
 def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
     """Return the answer; `predicted_s` is the predicted gain in seconds, NaN if not known."""
     if tried.outcome == "fails":
-        return VerdictBlock("The run with the advice fails", f"{tried.problem or 'it failed'}.", "bad")
+        return VerdictBlock("The run with the advice fails", f"{tried.after.problem or 'it failed'}.", "bad")
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
-    counts = sorted({len(tried.before_s), len(tried.after_s)})
+    counts = sorted({len(tried.before.times), len(tried.after.times)})
     runs = "–".join(str(count) for count in counts)
     said = f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} runs each, in turn."
     tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
@@ -167,7 +167,7 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
 
 
 def _change(tried: Tried) -> str:
-    before, after = units.seconds(tried.before_median_s), units.seconds(tried.after_median_s)
+    before, after = units.seconds(tried.before.median), units.seconds(tried.after.median)
     ratio = tried.ratio
     known = math.isfinite(ratio.low) and ratio.high < _MOST_SPAN * ratio.low
     interval = f" [{ratio.low:.2f}, {ratio.high:.2f}]" if known else ""
@@ -189,14 +189,14 @@ def _about(seconds: float) -> str:
 
 
 def so_far(tried: Tried) -> str:
-    return f"after {units.counted(len(tried.before_s), 'round')}: {_change(tried)}"
+    return f"after {units.counted(len(tried.before.times), 'round')}: {_change(tried)}"
 
 
 def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
     """Return notes on the runs; `recorded_s` is the recorded run's time in seconds."""
     notes = []
-    if tried.before_median_s < _FASTER_NOW * recorded_s:
-        now, then = units.seconds(tried.before_median_s), units.seconds(recorded_s)
+    if tried.before.median < _FASTER_NOW * recorded_s:
+        now, then = units.seconds(tried.before.median), units.seconds(recorded_s)
         notes.append(
             f"Without the advice it takes {now} now, but took {then} when captured: the cause is gone."
         )
