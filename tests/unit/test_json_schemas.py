@@ -19,8 +19,6 @@ from profkit.formats import write_run
 from profkit.formats.load import join_ranks, load_run, load_side
 from profkit.identity.align import RUNGS
 from profkit.model import ROOTS, Window
-from profkit.report.diffdoc import diff_document
-from profkit.report.document import VerdictBlock, Waterfall
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_object, show_object
 from profkit.report.jsonvalues import dumps
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS
@@ -205,18 +203,6 @@ def test_next_commands_are_words_and_say_why() -> None:
     run = load_run(SAMPLES / "train_mlp" / "clean-1.prof")
     clean = plain(show_object(run, limit=5, judged=judge_run(run, run.processes)))
     assert clean["next_commands"] == []
-
-
-def test_buckets_and_the_verdict_are_called_as_in_reports() -> None:
-    found = compared_sides("train_mlp/clean-1", "train_mlp/oversubscribed")
-    value = plain(diff_object(found, 5))
-    titles = {bucket["title"] for bucket in value["account"]["buckets"]}
-    sections = diff_document(found).sections
-    ((block,),) = (section.blocks for section in sections if section.role == "account")
-    assert isinstance(block, Waterfall)
-    assert {step.title for step in block.steps} <= titles
-    (headline,) = (block.headline for block in sections[0].blocks if isinstance(block, VerdictBlock))
-    assert value["verdict"]["headline"] == headline
 
 
 #: Names that say their unit by themselves.

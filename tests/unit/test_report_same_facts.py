@@ -26,7 +26,7 @@ from profkit.report.wording.accounts import waterfall
 from profkit.report.wording.evidence import evidence_texts
 from profkit.report.wording.functions import display_name
 from profkit.report.wording.summaries import summary_of
-from profkit.report.wording.verdicts import verdict_block
+from profkit.report.wording.verdicts import comparison_block, verdict_block
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Diff, Value
 from tests import report_builders as build
@@ -90,6 +90,9 @@ def test_every_format_says_the_same(name: str) -> None:
     assert [(b["name"], b["seconds"]) for b in data["account"]["buckets"]] == [
         (b.name, pytest.approx(b.seconds, rel=1e-4, abs=1e-9)) for b in found.account.buckets
     ]
+    titles = {bucket["title"] for bucket in data["account"]["buckets"]}
+    assert {step.title for step in waterfall(found.account).steps} <= titles
+    assert told["headline"] == comparison_block(found).headline
     moved = [row for row, anomalous in enumerate(found.table.anomalous) if anomalous][:5]
     names = [found.table.name[row] for row in moved]
     assert [f["name"] for f in data["functions"] if f["anomalous"]][:5] == names
