@@ -191,7 +191,15 @@ class TestCores:
         assert (found.oversubscription, found.oversubscribed) == (1.0, False)
 
     @pytest.mark.parametrize(
-        ("bound", "available"), [([(2,), (2,)], 1.0), ([(0,), (1, 2)], 3.0), ([(), (2,)], 8.0)]
+        ("bound", "available"),
+        [
+            ([(2,), (2,)], 1.0),
+            ([(0,), (1, 2)], 3.0),
+            ([(), (2,)], 8.0),
+            # More than the machine has are none.
+            ([(cpu,) for cpu in range(9)], 8.0),
+        ],
+        ids=["one", "of their own", "one is not tied", "more than there are"],
     )
     def test_what_all_processes_are_tied_to_is_available(
         self, bound: list[tuple[int, ...]], available: float

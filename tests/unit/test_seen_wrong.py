@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profkit.measure.side_facts import side_facts
-from profkit.model import Host, Profile, Run, RunSet, Thread
+from profkit.model import Host, Profile, Run, Thread
 from profkit.report import terminal
 from profkit.report.diffdoc import diff_document
 from profkit.report.wording.summaries import summary_of
@@ -235,16 +234,6 @@ class TestBoundRanks:
         manifest = replace(one.manifest, host=hosts[0])
         machine = replace(one.machine, busy_s=busy * len(cpus))
         return replace(one, processes=ranks, manifest=manifest, machine=machine)
-
-    def available(self, run: Run) -> float | None:
-        return side_facts(RunSet("job", (run,)), [run.processes], 1.0).available_cpus
-
-    def test_their_cpus_add_up_where_they_are_not_the_same(self) -> None:
-        assert self.available(self.job((0,), (1,))) == 2.0
-        assert self.available(self.job((0,), (0,))) == 1.0
-        assert self.available(self.job((0, 1), (0, 1))) == 2.0
-        # More than the machine has are none.
-        assert self.available(self.job((0,), (1,), (2,))) == 2.0
 
     def test_ranks_on_cpus_of_their_own_do_not_compete(self) -> None:
         apart, together = self.job((0,), (1,)), self.job((0,), (0,), busy=4.0, queue=4.0)
