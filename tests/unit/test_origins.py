@@ -140,13 +140,6 @@ def test_new_functions_of_a_project_whose_sources_are_known_are_code() -> None:
     assert unchanged.calls("helper") == 0.0
 
 
-def test_the_factor_that_all_functions_share_is_no_codes() -> None:
-    slower = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
-    found = Found(program(training()), program(training(slower=1.5, **slower)))
-    # 1 s became 6 s: four times by its own code, and 1.5 times as everybody.
-    assert found.cost("sharpen") == pytest.approx(math.log(4) / math.log(6))
-
-
 def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
     def run(cost: float, source: str) -> Run:
         native = Fn("<built-in method lib.solve>", 10, cost, callers={"main": 10})
@@ -154,10 +147,6 @@ def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
 
     found = Found(run(0.5, "small"), run(3.0, "large matrices"))
     assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
-
-
-def test_without_sources_calls_of_a_function_that_runs_once_are_the_amount_of_work() -> None:
-    assert Found(plain(training()), plain(training(200))).found == [("main", "step", 100.0, 200.0, False)]
 
 
 def test_calls_of_functions_that_wait_originate_nowhere() -> None:

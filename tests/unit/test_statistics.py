@@ -12,7 +12,7 @@ import pytest
 from profkit.compare.starvation_signs import Matched, noisier
 from profkit.measure.changepoints import LEAST_RUNS, change_points, divergence
 from profkit.measure.function_orders import log_ratios, ranks, rbo_distance, shares, total_variation
-from profkit.measure.intervals import displacement, estimate, permutation_p, ratio_estimate
+from profkit.measure.intervals import displacement, permutation_p, ratio_estimate
 from profkit.measure.noise import adjusted, log_scatter, rank_sum_p
 from profkit.model.arrays import median
 
@@ -127,16 +127,6 @@ def test_the_interval_covers_the_true_ratio_about_as_often_as_it_says() -> None:
         covered += found.low <= 1.5 <= found.high
     # Percentile intervals of medians of ten are not exact: between 85 and 100 %.
     assert 170 <= covered <= 200
-
-
-def test_the_same_runs_give_the_same_interval() -> None:
-    random = np.random.default_rng(2)
-    a, b = random.normal(5, 1, (5, 3)), random.normal(6, 1, (5, 3))
-
-    def gap(x: np.ndarray, y: np.ndarray) -> float:
-        return float(y.mean() - x.mean())
-
-    assert estimate(a, b, gap) == estimate(a, b, gap)
 
 
 def test_displacement() -> None:
