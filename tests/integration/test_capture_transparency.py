@@ -208,8 +208,9 @@ def test_uncaught_exception_looks_the_same(tmp_path: Path) -> None:
         ("ctypes.string_at(0)", -signal.SIGSEGV),
     ],
 )
-def test_the_status_is_passed_on(tmp_path: Path, end: str, status: int) -> None:
-    captured(tmp_path, sys.executable, "-c", f"import ctypes, os; {end}", status=status)
+def test_the_status_is_passed_on_and_kept(tmp_path: Path, end: str, status: int) -> None:
+    run = captured(tmp_path, sys.executable, "-c", f"import ctypes, os; {end}", status=status)
+    assert run.manifest.exit_status == (status if status > 0 else 128 - status)
 
 
 def start(tmp_path: Path) -> subprocess.Popen[str]:

@@ -47,14 +47,11 @@ def capture(
     *words: str,
     before: tuple[str, ...] = (),
     options: tuple[str, ...] = (),
-    status: int = 0,
 ) -> Path:
     """Capture a program of this source, in a directory of its own as another checkout would be."""
     directory.mkdir()
     (directory / "program.py").write_text(source)
-    done = run_capture(directory, *before, sys.executable, "program.py", *words, options=options, status=None)
-    # What a signal ended ends the command by the same signal.
-    assert done.returncode in (status, 128 - status), done.stderr
+    run_capture(directory, *before, sys.executable, "program.py", *words, options=options)
     return directory / "run.prof"
 
 
@@ -204,34 +201,6 @@ def test_plain_profiles_of_a_pool_that_polls_longer_show_no_more_work(tmp_path: 
     assert found.account.seconds("blocked") + found.account.seconds("loading") > 0.5
     for bucket in ("work", "code"):
         assert abs(found.account.seconds(bucket)) < 0.2 * found.account.added_s
-
-
-#: The same program, which ends in the middle of its work.
-ENDING = IMAGES.replace(
-    "    for step in range(steps):",
-    "    for step in range(steps):\n        if step == 60:\n            END",
-).replace("import sys", "import os, signal, sys")
-
-
-@pytest.mark.parametrize(
-    ("end", "status", "said"),
-    [
-        ("sys.exit(7)", 7, "the candidate ended with exit status 7"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "the candidate was killed by signal 9"),
-    ],
-)
-def test_a_target_that_failed_is_said_first(tmp_path: Path, end: str, status: int, said: str) -> None:
-    source = ENDING.format(turns=4)
-    whole = capture(tmp_path / "before", source.replace("END", "pass"), "120")
-    failed = capture(tmp_path / "after", source.replace("END", end), "120", status=status)
-    done = in_process(Path(), "diff", str(whole), str(failed))
-    first = " ".join(" ".join(done.stdout.splitlines()[:4]).split())
-    assert "? One run failed" in first
-    assert f"The baseline ended normally and {said}" in first
-    done = in_process(Path(), "diff", "--format", "json", str(whole), str(failed))
-    verdict = json.loads(done.stdout)["verdict"]
-    assert (verdict["cause"], verdict["rule"], verdict["confidence"]) == ("inconclusive", "unfinished", None)
-    assert verdict["numbers"]["candidate-exit"] == status
 
 
 @pytest.mark.parametrize("ranked", [True, False])

@@ -48,6 +48,8 @@ def main():
     if sys.argv[2:] and comm.Get_rank() == int(sys.argv[2]):
         work = int(work * (1.0 + float(sys.argv[3])))
     train(comm, int(sys.argv[1]), work)
+    if comm.Get_rank() == 0:
+        print(comm.Get_size(), "ranks")
 
 
 if __name__ == "__main__":
