@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from profkit import model
 from profkit.api.diff import Diff, diff
@@ -18,8 +18,6 @@ from profkit.fleet.store import Added, Store, add
 from profkit.report.fleetdoc import AnswerReport, FleetReport
 from profkit.report.safety import Masker
 from profkit.study.rank_table import expand
-
-_Fleetwide = TypeVar("_Fleetwide", Slowest, Trends, Hosts)
 
 
 class FleetAnswer(Studied[Answer]):
@@ -65,11 +63,19 @@ def _masked(masker: Masker, mask: Callable[[Any, str], str], value: Any) -> Any:
     return value
 
 
-class Fleet(Store):
+class Fleet:
     """A store of many run files: Parquet, queried by DuckDB. Needs the extra ``profkit[fleet]``.
 
     Its directory is by default in the variable ``PROFKIT_FLEET``, else ``fleet``.
     """
+
+    def __init__(self, store: str | os.PathLike[str] | None = None) -> None:
+        self._store = Store(store)
+
+    @property
+    def name(self) -> str:
+        """The last part of the store's directory."""
+        return self._store.directory.absolute().name
 
     def add(
         self,
@@ -86,29 +92,32 @@ class Fleet(Store):
         for one per CPU. Raises `FormatError` if a directory or pattern has no file, or the store is of another
         version; `UsageError` if it cannot be written, the extra is missing, or no scheduler answers.
         """
-        return add(self, expand(runs), job=job, workers=workers, dask=dask, told=told)
+        return add(self._store, expand(runs), job=job, workers=workers, dask=dask, told=told)
+
+    def compact(self) -> tuple[int, int]:
+        """Merge the files of each job and day; return the numbers of parts before and after."""
+        return self._store.compact()
 
     def query(self, sql: str) -> FleetAnswer:
         """Answer one query in SQL; raises `UsageError` if it is not read-only or fails, or without a store."""
-        return FleetAnswer(query(self, sql))
+        return FleetAnswer(query(self._store, sql))
 
     def slowest(self, job: str = "") -> Studied[Slowest]:
         """Find jobs, functions and runs that got slower."""
-        return _reported(slowest(self, job))
+        study = slowest(self._store, job)
+        return Studied(study, FleetReport(study))
 
     def trend(self, function: str, job: str = "") -> Studied[Trends]:
         """Follow one function over days: NAME or FILE:NAME."""
-        return _reported(trend(self, function, job))
+        study = trend(self._store, function, job)
+        return Studied(study, FleetReport(study))
 
     def hosts(self, job: str = "") -> Studied[Hosts]:
         """Compare hosts at the same work."""
-        return _reported(hosts(self, job))
+        study = hosts(self._store, job)
+        return Studied(study, FleetReport(study))
 
     def compare(self, baseline: str, candidate: str, **asked: Any) -> Diff:
         """Compare the run files of two selections, ``JOB`` or ``JOB@WHEN``; `asked` as for `profkit.diff`."""
-        sides = [selected(self, selection) for selection in (baseline, candidate)]
+        sides = [selected(self._store, selection) for selection in (baseline, candidate)]
         return diff(sides[0], sides[1], **asked)
-
-
-def _reported(study: _Fleetwide) -> Studied[_Fleetwide]:
-    return Studied(study, FleetReport(study))

@@ -70,7 +70,7 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> 
         say(problem)
     there = f", {done.known:,} were there already" if done.known else ""
     jobs = f" of {done.jobs[0]}" if len(done.jobs) == 1 else f" of {len(done.jobs)} jobs" if done.jobs else ""
-    say(f"{counted(done.runs, 'run')}{jobs} added to {into.directory.absolute().name}{there}")
+    say(f"{counted(done.runs, 'run')}{jobs} added to {into.name}{there}")
     if done.problems:
         say(f"{counted(len(done.problems), 'file')} could not be read")
         raise click.exceptions.Exit(2)
@@ -85,7 +85,7 @@ def compact(store: Path | None) -> None:
     of = _opened(store)
     with Progress("merging files"):
         before, after = of.compact()
-    say(f"{of.directory.absolute().name}: {counted(before, 'part')}, now {after:,}")
+    say(f"{of.name}: {counted(before, 'part')}, now {after:,}")
 
 
 @fleet.command(context_settings=CONTEXT)

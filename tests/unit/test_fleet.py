@@ -198,7 +198,7 @@ def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path:
 
 
 def test_a_query_reads_and_nothing_else(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
-    store = grown.directory
+    store = grown._store.directory
     assert fleet_command("query", "SELECT job, count(*) AS n FROM runs GROUP BY job", store=store) == 0
     assert capsys.readouterr().out.splitlines() == ["job      n", "train  144"]
     write, read = f"COPY runs TO '{tmp_path}/x.csv'", f"SELECT * FROM read_text('{__file__}')"
@@ -266,7 +266,7 @@ def test_of_few_hosts_nothing_is_said(tmp_path: Path) -> None:
 
 
 def test_two_selections_are_compared_from_their_files(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
-    store = grown.directory
+    store = grown._store.directory
     words = ("train@2026-03-01..2026-03-08", "train", "--format", "json")
     assert fleet_command("compare", *words, store=store) == 0
     value = json.loads(capsys.readouterr().out)
@@ -286,7 +286,7 @@ def test_two_selections_are_compared_from_their_files(grown: Fleet, capsys: Capt
 def test_answers_follow_their_schema_and_name_no_machine(
     words: tuple[str, ...], grown: Fleet, capsys: Capture
 ) -> None:
-    store = grown.directory
+    store = grown._store.directory
     assert fleet_command(*words, "--format", "json", store=store) == 0
     text = capsys.readouterr().out
     check_schema(json.loads(text), "fleet-1.json")
@@ -300,7 +300,7 @@ def test_without_the_extra_one_line_says_what_to_install(
     store = tmp_path / "store"
     for missing in ("duckdb", "pyarrow"):
         monkeypatch.setitem(sys.modules, missing, None)
-        said = refused(capsys, "fleet", "slowest", "--store", grown.directory)
+        said = refused(capsys, "fleet", "slowest", "--store", grown._store.directory)
         assert "pip install 'profkit[fleet]'" in said
     refused(capsys, "fleet", "add", SAMPLES / "train_mlp", "--store", store)
     assert not store.exists()
