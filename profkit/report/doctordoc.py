@@ -22,7 +22,7 @@ from profkit.report.wording.doctor import (
     risk,
     title_of,
 )
-from profkit.study.doctor import Demand, Diagnosis, Size
+from profkit.study.doctor import Diagnosis, Size
 from profkit.study.doctor_load import Load
 from profkit.study.launch import Launch, lines
 
@@ -67,17 +67,14 @@ class DoctorReport:
             {
                 "schema": DOCTOR_SCHEMA,
                 "oversubscribed": diagnosis.oversubscribed,
-                "demand": _demand(diagnosis.demand),
-                "pooled": diagnosis.pooled and _demand(diagnosis.pooled),
-                "share": diagnosis.share,
+                **members(diagnosis, "demand pooled share"),
                 "machine": members(
                     limits,
                     "cpus cores sockets nodes affinity_cores affinity cpuset quota_cpus quota_view slurm ranks "
                     "container effective_cpus=effective",
                     slurm=limits.slurm and dict(zip(("cpus", "variable"), plain(limits.slurm), strict=True)),
                 ),
-                "python": diagnosis.python and members(diagnosis.python, "path version tracer_missing"),
-                "libraries": [_size(size) for size in diagnosis.sizes],
+                **members(diagnosis, "python libraries=sizes"),
                 "trial": diagnosis.load and self._trial(diagnosis.load),
                 "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],
                 "own": plain(diagnosis.own),
@@ -87,13 +84,11 @@ class DoctorReport:
         )
 
     def _trial(self, load: Load) -> dict[str, Any]:
-        crew = "role processes threads pooled cores demanded pools"
         return members(
             load,
             "command problem wall_s at_once cores predicted_cores queued others_cores=others crews",
             command=plain(self.command),
             problem=plain(self.problem),
-            crews=[members(one, crew) for one in load.crews],
         )
 
 
@@ -104,19 +99,6 @@ def launch_block(launch: Launch) -> Bullets:
 def launch_object(launch: Launch) -> dict[str, Any]:
     names = "launcher? ranks threads workers cpus_each lines"
     return members(launch, names, lines=plain(lines(launch)))
-
-
-def _demand(demand: Demand) -> dict[str, Any]:
-    return {**plain(demand), "factor": demand.factor}
-
-
-def _size(size: Size) -> dict[str, Any]:
-    return members(
-        size,
-        "library=library.name packages starts=library.starts automatic=library.automatic computes=library.computes "
-        "size origin variable unseen honours",
-        honours=members(size.honours, "affinity quota views variables version source"),
-    )
 
 
 def _sizes(sizes: Sequence[Size]) -> tuple[Block, ...]:

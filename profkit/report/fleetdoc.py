@@ -24,14 +24,13 @@ from profkit.report.document import (
     Section,
     Trend,
     TrendLine,
-    TrendMark,
     VerdictBlock,
     laid_out,
 )
 from profkit.report.jsonvalues import dumps, json_number, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
-from profkit.report.wording.runs import change_size
+from profkit.report.wording.runs import change_mark, change_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +204,7 @@ def _lines(trend: FunctionTrend) -> Trend:
         for title, values, kind in titles
         if any(map(math.isfinite, values))
     )
-    marks = tuple(
-        TrendMark(
-            trend.days.index(s.since),
-            change_size(s.after / s.before),
-            "bad" if s.after > s.before else "good",
-        )
-        for s in trend.shifts
-    )
+    marks = tuple(change_mark(trend.days.index(s.since), s.after / s.before) for s in trend.shifts)
     return Trend(trend.days, lines, marks, points="days")
 
 

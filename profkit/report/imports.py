@@ -79,13 +79,6 @@ def import_change_line(diff: Diff) -> str:
     return f"Imports took {units.seconds(was)} → {units.seconds(now)}{': ' if most else ''}{', '.join(most)}."
 
 
-def imports_object(found: Imports | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    names = "package seconds main_s processes"
-    return members(found, "seconds main_s packages", packages=[members(row, names) for row in found.packages])
-
-
 def import_changes_object(diff: Diff) -> dict[str, Any] | None:
     """Return two sides' imports as JSON, greatest change first; ``None`` if neither has any."""
     if diff.imports == (None, None):

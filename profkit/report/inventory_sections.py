@@ -197,7 +197,3 @@ def inventory_object(taken: Inventory) -> dict[str, Any]:
         pools=list(pools.values()),
         environment={name: spelled_out(taken.environment[name]) for name in known},
     )
-
-
-def need_object(need: ProcessNeed) -> dict[str, Any]:
-    return members(need, "expected_cores observed_cores demand_cores available_cpus pools")

@@ -5,27 +5,24 @@ Times are seconds; unknown values and NaN are null. Lists are cut to the limit, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from profkit.compare.result_types import DiffTable, SideSummary, SideTable
 from profkit.measure.import_table import imports_of
-from profkit.measure.intervals import Estimate
 from profkit.measure.inventory import inventory
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
-from profkit.model import Manifest, Process, Profile, Run, Thread
+from profkit.model import Process, Profile, Run, Thread
 from profkit.model.surrogates import spelled_out
 from profkit.report.document import VerdictBlock
 from profkit.report.estimates import OF_SHARES, estimate_object
 from profkit.report.functions import Ranked, name_of, ranked, ranked_run
-from profkit.report.imports import import_changes_object, imports_object
-from profkit.report.inventory_sections import inventory_object, need_object
+from profkit.report.imports import import_changes_object
+from profkit.report.inventory_sections import inventory_object
 from profkit.report.iterations import change_object
-from profkit.report.jsonvalues import json_number, members, next_command, plain
-from profkit.report.lines import lines_object
+from profkit.report.jsonvalues import json_number, known_interval, members, next_command, plain
 from profkit.report.machine import machine_object
 from profkit.report.range_sections import change_objects, range_objects
 from profkit.report.wording.accounts import bucket_title
@@ -35,12 +32,15 @@ from profkit.report.wording.functions import moved_text
 from profkit.report.wording.summaries import summary_of
 from profkit.report.wording.verdicts import comparison_block, verdict_block
 from profkit.verdict.account import Account
-from profkit.verdict.types import Advice, Checked, Diff, Evidence, Finding, RunVerdict, Verdict
+from profkit.verdict.types import Advice, Diff, Evidence, Finding, RunVerdict, Verdict
 
 DIFF_SCHEMA = "profkit.diff/2"
 SHOW_SCHEMA = "profkit.show/2"
 #: Columns of a side's table that a function has.
 _COLUMNS = ("rank", "ncalls", "primitive_calls", "tottime", "active", "cumtime", "share", "wait", "cumwait")
+
+#: Members of what a process needs.
+_NEEDS = "expected_cores observed_cores demand_cores available_cpus pools"
 
 
 def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[str, Any]:
@@ -52,17 +52,16 @@ def diff_object(diff: Diff, limit: int = 50, *, explain: bool = False) -> dict[s
         "comparability": plain(diff.comparability),
         "verdict": _verdict(diff.verdict, comparison_block(diff)),
         "account": {**_account(diff.account), "calls_unknown_share": json_number(diff.account.calls_unknown)},
-        "lines": lines_object(diff.lines),
+        "lines": plain(diff.lines),
         "next_commands": _next_commands(diff.verdict.advice),
-        **({"checks": _checks(diff.verdict.checks)} if explain else {}),
+        **({"checks": plain(diff.verdict.checks)} if explain else {}),
         "ranking": members(
             diff.ranking,
             "by rbo total_variation reordered noise_floor rbo_interval displacement",
-            rbo_interval=_interval(*diff.ranking.rbo_interval),
-            displacement=None if diff.ranking.displacement is None else _estimate(diff.ranking.displacement),
+            rbo_interval=known_interval(*diff.ranking.rbo_interval),
         ),
         "by_share": table.by_share,
-        "slowdown": _estimate(diff.slowdown),
+        "slowdown": plain(diff.slowdown),
         "functions_total": len(table),
         "functions": [_diff_row(table, row) for row in range(len(table))[: limit or None]],
         "ranges_total": len(diff.ranges),
@@ -139,20 +138,12 @@ def _account(account: Account) -> dict[str, Any]:
         "buckets": [
             members(
                 bucket,
-                "name title seconds interval share parts waited",
+                "name title seconds interval=low,high share parts waited",
                 title=bucket_title(bucket, account),
-                interval=_interval(bucket.low, bucket.high),
-                parts=[members(part, "kind name seconds what?") for part in bucket.parts],
-                waited=[members(one, "what baseline_s candidate_s function=name") for one in bucket.waited],
             )
             for bucket in account.buckets
         ],
     }
-
-
-def _checks(checks: Sequence[Checked]) -> list[dict[str, Any]]:
-    names = "rule part choice group reading operator unit value threshold threshold_id? margin held"
-    return [members(check, names) for check in checks]
 
 
 def _diff_row(table: DiffTable, row: int) -> dict[str, Any]:
@@ -199,17 +190,17 @@ def show_object(
     return {
         "schema": SHOW_SCHEMA,
         "file": spelled_out(run.path),
-        "manifest": None if run.manifest is None else _manifest(run.manifest),
+        "manifest": plain(run.manifest),
         "verdict": None
         if verdict is None
         else _verdict(verdict, verdict_block(verdict, alone=True), alone=True),
         "account": _account(judged.account),
-        "lines": lines_object(judged.lines),
+        "lines": plain(judged.lines),
         "next_commands": _next_commands(() if verdict is None else verdict.advice),
-        **({"checks": _checks(judged.checks)} if explain else {}),
+        **({"checks": plain(judged.checks)} if explain else {}),
         "processes_total": len(run.processes),
         "processes": [
-            {**_process(process, limit, by), **need_object(need)}
+            {**_process(process, limit, by), **members(need, _NEEDS)}
             for process, need in zip(run.processes[: limit or None], taken.processes, strict=False)
         ],
         "inventory": inventory_object(taken),
@@ -220,7 +211,7 @@ def show_object(
         "ranges_total": len(ranges),
         "ranges": range_objects(ranges, range_functions(run), limit),
         "iterations": plain(iteration_model(run, names)),
-        "imports": imports_object(imports_of(run, run.processes)),
+        "imports": plain(imports_of(run, run.processes)),
         "machine": None if run.machine is None else machine_object(run.machine),
         "machines": {spelled_out(name): machine_object(machine) for name, machine in run.machines.items()},
         **({} if run.gpu is None else {"gpu": plain(run.gpu)}),
@@ -228,22 +219,11 @@ def show_object(
     }
 
 
-def _manifest(manifest: Manifest) -> dict[str, Any]:
-    return members(
-        manifest,
-        "schema profkit command cwd exit_status started wall_s whole_s host environment packages git job clocks "
-        "sampler",
-        host=members(manifest.host, "name system cpu_model cpus affinity quota_cpus"),
-    )
-
-
 def _process(process: Process, limit: int, by: str) -> dict[str, Any]:
-    effect = process.effect
     return members(
         process,
         "pid parent role rank local_rank node command exit python wall_s cpu_s run_queue_wait_s voluntary_switches "
         "involuntary_switches notes profiled peak_threads tiers effect threads_total threads",
-        effect=effect and {**members(effect, "seconds"), "interval": _interval(effect.low_s, effect.high_s)},
         threads_total=len(process.threads),
         threads=[_thread(process, thread, limit, by) for thread in process.threads[: limit or None]],
     )
@@ -282,11 +262,3 @@ def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:
         }
         for row in functions.rows(limit)
     ]
-
-
-def _interval(low: float, high: float) -> list[float] | None:
-    return None if math.isnan(low) or math.isnan(high) else [low, high]
-
-
-def _estimate(found: Estimate) -> dict[str, Any]:
-    return members(found, "value interval p_value", interval=_interval(found.low, found.high))

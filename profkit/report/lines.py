@@ -1,14 +1,11 @@
-"""The lines in which a function's time went, as a table and as JSON."""
+"""The lines in which a function's time went, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from profkit.measure.line_times import FunctionLines, SeenLine
-from profkit.model.surrogates import spelled_out
 from profkit.report.document import Pair, Section, Table
-from profkit.report.jsonvalues import members
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
@@ -49,14 +46,3 @@ def _table(title: str, lines: Sequence[tuple[SeenLine, SeenLine | None]], note: 
         Of("", lambda at: clean(at[0].text), "prose", 1),
         notes=(note,),
     )
-
-
-def lines_object(lines: FunctionLines | None) -> dict[str, Any] | None:
-    if lines is None:
-        return None
-    names = "function=key.qualname root=key.root path=key.path line seconds share samples text?"
-    return {
-        "function": spelled_out(lines.name),
-        "baseline": [members(line, names) for line in lines.baseline],
-        "candidate": [members(line, names) for line in lines.candidate],
-    }

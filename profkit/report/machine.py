@@ -126,7 +126,6 @@ def machine_object(machine: Machine) -> dict[str, Any]:
         "cpus quota_cpus wall_s busy_s tree_cpu_s peak_runnable psi_some steal=steal_s throttled_s throttled_periods "
         "periods memory_limit_bytes refaulted_bytes load neighbours",
         psi_some=psi / machine.wall_s if psi is not None and machine.wall_s else None,
-        neighbours=neighbour_objects(machine.neighbours),
     )
 
 
@@ -198,15 +197,3 @@ def _program(one: Neighbour) -> str:
     name = clean(one.name) or HIDDEN
     many = f"{one.processes} × " if one.processes > 1 else ""
     return many + name + (", with its children" if one.children else "")
-
-
-def neighbour_objects(found: Neighbours | None) -> dict[str, Any] | None:
-    """Return ``neighbours`` of the machine in ``profkit.show/2``."""
-    if found is None:
-        return None
-    names = "name pid processes user group cores children"
-    return members(
-        found,
-        "queued_s cores all_visible listed",
-        listed=[members(one, names) for one in found.listed],
-    )

@@ -10,7 +10,7 @@ from profkit.measure.range_stats import RangeChange, RangeKey, RangeRow
 from profkit.model.surrogates import spelled_out
 from profkit.report import units
 from profkit.report.document import Pair, Section
-from profkit.report.jsonvalues import members
+from profkit.report.jsonvalues import members, plain
 from profkit.report.listed import Listed, Of
 from profkit.report.text import clean
 from profkit.report.wording.functions import display_name, location
@@ -161,12 +161,10 @@ def range_objects(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) ->
 def _inside(found: RangeFunctions | None, limit: int) -> dict[str, Any]:
     if found is None:
         return {"opened_by": None, "functions_total": None, "functions": None}
-    place = "name file line root=key.root path=key.path "
-    numbers = "ncalls tottime share wait blocked"
     return {
-        "opened_by": [members(opener, place + "count") for opener in found.opened_by],
+        "opened_by": plain(found.opened_by),
         "functions_total": len(found.functions),
-        "functions": [members(one, place + numbers) for one in found.functions[: limit or None]],
+        "functions": plain(found.functions[: limit or None]),
     }
 
 

@@ -297,19 +297,7 @@ def _json(study: RankStudy, limit: int) -> dict[str, object]:
             for i, m in enumerate(study.members)
         ],
         "stragglers": [_straggler(study, s) for s in study.stragglers],
-        "reordered": [
-            {
-                **members(one, "process=member elsewhere"),
-                "functions": [
-                    {
-                        **members(place.function, _FUNCTION),
-                        **members(place, "place usual_place=usual excess_s"),
-                    }
-                    for place in one.places
-                ],
-            }
-            for one in study.reordered
-        ],
+        "reordered": plain(study.reordered),
         "slow_host": study.slow_host or None,
         "unclear": [
             members(
@@ -320,10 +308,7 @@ def _json(study: RankStudy, limit: int) -> dict[str, object]:
             )
             for move in study.moved
         ],
-        **members(study, "waiting_seen measured queue_share"),
-        "efficiency": members(
-            study.efficiency, "runtime_s useful_s parallel load_balance=balance communication"
-        ),
+        **members(study, "waiting_seen measured queue_share efficiency"),
         "functions_total": len(study.imbalance),
         "functions": [
             {
@@ -334,15 +319,7 @@ def _json(study: RankStudy, limit: int) -> dict[str, object]:
             }
             for item in study.imbalance[: limit or None]
         ],
-        "ranges": [
-            members(
-                row,
-                "domain name processes",
-                processes=[r and members(r, "count left_out total_s median_s waits_s") for r in row.of],
-            )
-            for row in study.ranges
-        ],
-        "notices": plain(study.notices),
+        **members(study, "ranges notices"),
     }
 
 

@@ -16,7 +16,6 @@ from profkit.report.document import (
     Table,
     Trend,
     TrendLine,
-    TrendMark,
     laid_out,
 )
 from profkit.report.jsonvalues import dumps, json_number, members, next_command, plain
@@ -25,6 +24,7 @@ from profkit.report.notices import notice_texts
 from profkit.report.wording.accounts import BUCKET_TITLES, shown_buckets
 from profkit.report.wording.runs import (
     METRIC_TITLES,
+    change_mark,
     change_size,
     comparisons_notes,
     comparisons_verdict,
@@ -188,10 +188,7 @@ def _trend(study: History) -> Trend:
         )
         for name in names
     )
-    marks = tuple(
-        TrendMark(change.at, change_size(change.ratio), "bad" if change.ratio > 1 else "good")
-        for change in study.changes
-    )
+    marks = tuple(change_mark(change.at, change.ratio) for change in study.changes)
     return Trend(tuple(map(when, study.runs)), lines, marks)
 
 
@@ -244,12 +241,6 @@ def _runs(study: History, limit: int) -> Table:
 
 #: Least ratio to the best that gets the worst colour of the heat map.
 LEAST_SCALE = 1.5
-#: Members of a place in the JSON.
-_PLACE = (
-    "processes nodes runs median_s low_s high_s speedup ideal_speedup=ideal parallel_efficiency=parallel "
-    "load_balance=balance communication_efficiency=communication computation_scaling=computation "
-    "global_efficiency=whole"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +259,8 @@ class ScalingReport:
         )
 
     def json(self, rows: int) -> str:
-        places = [members(place, _PLACE) for place in self.study.places]
         names = "weak spread places slowdowns notices"
-        return dumps({"schema": "profkit.scaling/1", **members(self.study, names, places=places)})
+        return dumps({"schema": "profkit.scaling/1", **members(self.study, names)})
 
 
 def _slower(study: Scaling) -> set[str]:

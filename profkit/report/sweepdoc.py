@@ -136,7 +136,6 @@ def _study(study: Results, space: Space) -> dict[str, object]:
         study,
         "command parameters objective=objective.text maximise=objective.maximise baseline best advised spread cells",
         command=plain(space.command),
-        parameters=[members(parameter, "name environment values") for parameter in study.parameters],
         cells=[_cell(study, cell) for cell in study.cells],
     )
 

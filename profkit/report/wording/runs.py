@@ -6,7 +6,7 @@ import math
 
 from profkit.measure.changepoints import LEAST_RUNS
 from profkit.report import units
-from profkit.report.document import VerdictBlock
+from profkit.report.document import TrendMark, VerdictBlock
 from profkit.report.text import clean
 from profkit.study.compare import Compared, Comparisons, Configuration
 from profkit.study.history import Change, History
@@ -25,6 +25,10 @@ def when(run: RunFacts) -> str:
 def change_size(ratio: float) -> str:
     """Return a change in percent, with its sign."""
     return f"{100 * (ratio - 1):+.1f} %"
+
+
+def change_mark(at: int, ratio: float) -> TrendMark:
+    return TrendMark(at, change_size(ratio), "bad" if ratio > 1 else "good")
 
 
 def history_verdict(study: History) -> VerdictBlock:
