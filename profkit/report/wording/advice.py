@@ -65,12 +65,12 @@ def _not_the_code(a: Advice) -> str:
     )
 
 
-def _more_runs(a: Advice) -> _Line:
+def _more_runs(a: Advice) -> str | _Line:
     runs = a.numbers["runs"]
     if a.argv:
         then = "then: profkit diff 'baseline*.prof' 'candidate*.prof'" if a.subject == "candidate" else ""
         return _capture(a, a.subject, "--repeat", str(runs)), then
-    return (), f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
+    return f"{units.counted(int(runs or 0), 'more run')} per side: profkit capture --repeat {runs} …"
 
 
 #: What to do about a wait, by what was waited for.
@@ -99,33 +99,32 @@ _CACHES: Mapping[str, str] = {
 }
 
 
+def _keep_compiled(a: Advice) -> str:
+    where = f": {_CACHES[a.subject]}" if a.subject in _CACHES else ""
+    return f"keep what was compiled where it can be written and is kept{where}, or run it once before"
+
+
 def _limit(a: Advice) -> str:
     limit = a.numbers.get("limit")
     return "" if limit is None else f": its container is limited to {value_text('bytes', limit)}"
 
 
-#: A command with a remark, or a remark alone, by the kind of advice.
-ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
+#: What to do, by the kind of advice: a remark, or a command with one. In templates, names are numbers of the advice.
+ADVICE: Mapping[str, str | Callable[[Advice], str | _Line]] = {
     "limit-threads": lambda a: (_capture(a, "limited"), ""),
-    "edit-code": lambda a: ((), f"the program itself sets this; change it there: {a.subject}{_place(a)}"),
-    "start-fewer": lambda a: ((), _start_fewer(a)),
+    "edit-code": lambda a: f"the program itself sets this; change it there: {a.subject}{_place(a)}",
+    "start-fewer": _start_fewer,
     "more-cpus": lambda a: (
         _capture(a, "more-cpus"),
         f"it was bound to {a.numbers['cpus']:g} of {a.numbers['machine']} CPUs",
     ),
-    "unbind": lambda a: (
-        (),
-        (
-            f"the program is bound to {a.numbers['cpus']:g} of the {a.numbers['machine']} CPUs that it was given: "
-            "look for taskset in its command, os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads"
-        ),
+    "unbind": (
+        "the program is bound to {cpus:g} of the {machine} CPUs that it was given: look for taskset in its command, "
+        "os.sched_setaffinity, OMP_PROC_BIND, or a library that binds threads"
     ),
-    "give-cpus": lambda a: (
-        (),
-        f"its own work fills the {a.numbers['cpus']:g} CPUs that it may use: give it more",
-    ),
-    "own-threads": lambda a: ((), _own_threads(a)),
-    "not-the-code": lambda a: ((), _not_the_code(a)),
+    "give-cpus": "its own work fills the {cpus:g} CPUs that it may use: give it more",
+    "own-threads": _own_threads,
+    "not-the-code": _not_the_code,
     "list-processes": lambda a: (_command(a), "shows what else uses CPUs"),
     "gpu-processes": lambda a: (_command(a), "shows which processes use the GPUs"),
     "capture-idle": lambda a: (_capture(a, "quiet"), "on an idle or exclusive node"),
@@ -140,77 +139,48 @@ ADVICE: Mapping[str, Callable[[Advice], _Line]] = {
         _capture(a, "same-settings"),
         "with the settings of the baseline: if the difference goes away, they are its cause",
     ),
-    "keep-compiled": lambda a: (
-        (),
-        (
-            "keep what was compiled where it can be written and is kept"
-            + (f": {_CACHES[a.subject]}" if a.subject in _CACHES else "")
-            + ", or run it once before"
-        ),
-    ),
+    "keep-compiled": _keep_compiled,
     "compare-libraries": lambda a: (
         _command(a),
         "on both sides: is its compiled part installed, and which variables select another implementation?",
     ),
-    "warm-files": lambda a: ((), "read the files ahead or in other threads, or from faster storage"),
-    "warm-baseline": lambda a: (
-        (),
-        "if the baseline's files were in memory only because it was not the first run, capture it again",
+    "warm-files": "read the files ahead or in other threads, or from faster storage",
+    "warm-baseline": (
+        "if the baseline's files were in memory only because it was not the first run, capture it again"
     ),
     "more-memory": lambda a: (
-        (),
-        (
-            f"give it more memory{_limit(a)}, or let it need less: smaller files, or fewer of them at a time; "
-            "memory that programs do not use keeps the files that were read"
-        ),
+        f"give it more memory{_limit(a)}, or let it need less: smaller files, or fewer of them at a time; memory "
+        "that programs do not use keeps the files that were read"
     ),
-    "compile-once": lambda a: (
-        (),
-        (
-            "run it once more: byte code is written then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or "
-            "compile the packages once as their owner: python -m compileall"
-        ),
+    "compile-once": (
+        "run it once more: byte code is written then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or compile "
+        "the packages once as their owner: python -m compileall"
     ),
-    "compare-inputs": lambda a: ((), "compare runs with equal options, inputs, epochs and batch sizes"),
+    "compare-inputs": "compare runs with equal options, inputs, epochs and batch sizes",
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),
     "lscpu": lambda a: (_command(a), "on both machines"),
     "show-workers": lambda a: (_command(a), "which workers are busy, and for how long"),
-    "await": lambda a: (
-        (),
-        _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject)),
-    ),
+    "await": lambda a: _AWAIT.get(str(a.numbers.get("what")), "{} waits").format(display_name(a.subject)),
     "child-commands": lambda a: (_command(a), "lists their command lines, under Processes"),
     "show-waiting": lambda a: (_command(a), "shows where it waited"),
     "verify": lambda a: (_command(a), "tries the first of these that can be run, against the original run"),
     "start-once": lambda a: (
-        (),
-        "start workers once and keep them (persistent_workers=True, one Pool for all), start fewer, or use "
-        "fork" + (f"; import {a.subject} only where it is used" if a.subject else ""),
+        "start workers once and keep them (persistent_workers=True, one Pool for all), start fewer, or use fork"
+        + (f"; import {a.subject} only where it is used" if a.subject else "")
     ),
     "release-gil": lambda a: (
-        (),
-        f"run {display_name(a.subject)} in another process, or in C code that releases the interpreter's lock",
+        f"run {display_name(a.subject)} in another process, or in C code that releases the interpreter's lock"
     ),
-    "collect-less": lambda a: (
-        (),
-        (
-            "call gc.collect() and gc.freeze() after the set-up, raise gc.set_threshold, or keep fewer objects that "
-            "refer to others"
-        ),
+    "collect-less": (
+        "call gc.collect() and gc.freeze() after the set-up, raise gc.set_threshold, or keep fewer objects that "
+        "refer to others"
     ),
-    "fewer-python-threads": lambda a: (
-        (),
-        "use fewer Python threads, or a free-threaded build; for shorter turns, use sys.setswitchinterval",
+    "fewer-python-threads": (
+        "use fewer Python threads, or a free-threaded build; for shorter turns, use sys.setswitchinterval"
     ),
-    "more-threads": lambda a: (
-        (),
-        f"start as many threads as the baseline: {a.numbers['before']} that run Python, not {a.numbers['after']}",
-    ),
-    "more-workers": lambda a: (
-        (),
-        f"start as many workers as the baseline: {a.numbers['before']} processes at once, not {a.numbers['after']}",
-    ),
-    "more-loaders": lambda a: ((), "use more loader workers, or load faster: CPUs were free"),
+    "more-threads": "start as many threads as the baseline: {before} that run Python, not {after}",
+    "more-workers": "start as many workers as the baseline: {before} processes at once, not {after}",
+    "more-loaders": "use more loader workers, or load faster: CPUs were free",
 }
 #: Filters for the output of commands that a person reads.
 _FILTERS: Mapping[str, str] = {"list-processes": " | head -15", "lscpu": " | grep -E 'Model name|MHz'"}
@@ -225,7 +195,11 @@ def advice_text(advice: Advice) -> str:
 
 
 def _line(advice: Advice) -> _Line:
-    words, remark = ADVICE[advice.kind](advice)
+    words: tuple[str, ...] = ()
+    said = ADVICE[advice.kind]
+    remark = said.format_map(advice.numbers) if isinstance(said, str) else said(advice)
+    if isinstance(remark, tuple):
+        words, remark = remark
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
         gain = f"should save up to {units.seconds(advice.predicted_gain_s)}"
         remark = f"{remark}; {gain}" if remark else gain

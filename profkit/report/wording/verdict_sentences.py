@@ -136,35 +136,37 @@ def _fewer(p: VerdictNumbers, found: str) -> str:
     )
 
 
+def _instead(p: VerdictNumbers, name: str, *what: str, doing: str) -> str:
+    """Say how many of something the candidate has instead of how many."""
+    has = units.counted(round(p.number(name) or 0.0), *what)
+    return f"The candidate has {has} {doing} instead of {p.count(f'{name}-before')}"
+
+
 def fewer_threads(p: VerdictNumbers) -> str:
     """Say how many threads work instead of how many."""
-    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
-    return _fewer(p, f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}")
+    return _fewer(p, _instead(p, "threads-at-work", "thread", doing="at work"))
 
 
 def fewer_python_threads(p: VerdictNumbers) -> str:
     """Say how many threads run Python instead of how many."""
-    threads = units.counted(round(p.number("python-threads") or 0.0), "thread")
     return (
-        f"The candidate has {threads} of Python instead of {p.count('python-threads-before')}. They mostly wait, so "
-        "the main thread waits longer for fewer of them."
+        f"{_instead(p, 'python-threads', 'thread', doing='of Python')}. They mostly wait, so the main thread waits "
+        "longer for fewer of them."
     )
 
 
 def more_threads(p: VerdictNumbers) -> str:
     """Say how many threads work instead of how many, and what they cost."""
-    threads = units.counted(round(p.number("threads-at-work") or 0.0), "thread")
     return (
-        f"The candidate has {threads} at work instead of {p.count('threads-at-work-before')}: it keeps "
-        f"{p.factor('cores.factor')} as many CPUs busy, without a lack of them, and needs {p.factor('cpu.factor')} "
-        "the CPU time for the same work. So many threads cost more than they save."
+        f"{_instead(p, 'threads-at-work', 'thread', doing='at work')}: it keeps {p.factor('cores.factor')} as many "
+        f"CPUs busy, without a lack of them, and needs {p.factor('cpu.factor')} the CPU time for the same work. So "
+        "many threads cost more than they save."
     )
 
 
 def fewer_workers(p: VerdictNumbers) -> str:
     """Say how many processes there are instead of how many."""
-    workers = units.counted(round(p.number("workers") or 0.0), "process", "processes")
-    return _fewer(p, f"The candidate has {workers} at once instead of {p.count('workers-before')}")
+    return _fewer(p, _instead(p, "workers", "process", "processes", doing="at once"))
 
 
 def undecided(p: VerdictNumbers) -> str:
