@@ -61,8 +61,8 @@ def build_table(
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
     sides, rows = (a, b), (row_a, row_b)
 
-    side_a = _side_table(a.profile, row_a, rank_a, value_a, by, active)
-    side_b = _side_table(b.profile, row_b, rank_b, value_b, by, active)
+    side_a = side_table(a.profile, row_a, rank_a, value_a, by, active)
+    side_b = side_table(b.profile, row_b, rank_b, value_b, by, active)
     defined = _defined(joined, row_a, row_b, unseen)
     stands = _stands(joined, found, row_a, row_b) | (defined > 0)
     missed_a = _may_be_missed(a, side_a, side_b, stands)
@@ -162,7 +162,8 @@ def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
     return result
 
 
-def _side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str, active: bool) -> SideTable:
+def side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str, active: bool) -> SideTable:
+    """Return a side's columns: the profile's rows, absent where −1; `values` are what shares are of."""
     whole = float(values.sum() if by == "tottime" else values.max(initial=0.0))
 
     def column(name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.replicates import ranked_seconds
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
@@ -75,7 +76,7 @@ class Ranked:
     def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
         """Yield the first `limit` rows (0: all)."""
         p = self.profile
-        active = active_seconds(p)
+        active = ranked_seconds(p, "tottime", active=True)
         total = float(active.sum())
         columns = {**{name: getattr(p, name) for name in _COLUMNS}, **estimates_of(p)}
         for rank, row in enumerate(map(int, self.order[: limit or None]), start=1):
@@ -99,13 +100,6 @@ def name_of(profile: Profile, row: int) -> str:
     return profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
 
 
-def active_seconds(profile: Profile) -> Floats:
-    """Return self times in seconds, less measured time off the CPU without queueing; see `selected_processes`."""
-    if profile.blocked is None:
-        return profile.tottime
-    return np.maximum(profile.tottime - profile.blocked, 0.0)
-
-
 def seconds_by(side: SideTable, by: str) -> Floats:
     """Return what a comparison ranks by: active self time, or ``cumtime``."""
     return side.cumtime if by == "cumtime" else side.active
@@ -124,7 +118,7 @@ def waits_only(table: DiffTable, row: int) -> bool:
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
     """Rank functions by active self time or ``cumtime``; ties keep their order."""
-    values = profile.cumtime if by == "cumtime" else active_seconds(profile)
+    values = ranked_seconds(profile, by, active=by == "tottime")
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 

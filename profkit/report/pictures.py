@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from profkit.compare.call_table import CallSide
+from profkit.compare.function_table import side_table
 from profkit.compare.result_types import SideTable
 from profkit.compare.stack_table import (
     StackSide,
@@ -26,7 +27,7 @@ from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Run
 from profkit.model.arrays import Bools, Floats, Index, Ints
 from profkit.report.figures import Figures, Slope, Slopes
-from profkit.report.functions import active_seconds, name_of, ranked_run, seconds_by, working
+from profkit.report.functions import name_of, ranked_run, seconds_by, working
 from profkit.report.text import clean, shorten_middle, shorten_start
 from profkit.report.timeline import timeline
 from profkit.report.waits import waits
@@ -125,21 +126,9 @@ def run_figures(run: Run, by: str) -> Figures:
     found = ranked_run(run, by, edges=True)
     profile, edges = found.profile, found.profile.edges
     n = len(profile)
-    rank, none = np.empty(n, np.int64), np.zeros(n)
+    rank = np.empty(n, np.int64)
     rank[found.order] = np.arange(1, n + 1)
-    side = SideTable(
-        none < 1,
-        rank,
-        profile.ncalls,
-        profile.primitive_calls,
-        profile.tottime,
-        profile.cumtime,
-        active_seconds(profile),
-        none,
-        profile.wait,
-        calls_low=profile.calls_low,
-        calls_high=profile.calls_high,
-    )
+    side = side_table(profile, np.arange(n), rank, profile.tottime, by, active=True)
     functions, place = _functions(
         found.keys,
         [profile.strings[i] for i in profile.file.tolist()],
@@ -147,7 +136,7 @@ def run_figures(run: Run, by: str) -> Figures:
         profile.line,
         (side,),
         by=by,
-        marked=none > 0,
+        marked=np.zeros(n, np.bool_),
     )
     calls = stacks = None
     if edges is not None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from profkit.identity.function_keys import infer_roots
+from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Notice, Roots, Run
 
 
@@ -82,12 +84,7 @@ def _texts(notices: Iterable[Notice]) -> Iterator[str]:
 
 def roots_of(run: Run) -> Roots:
     """Return the roots of all processes of a run; project roots are inferred if none was recorded."""
-    known = [process.roots for process in run.processes]
-    project = [directory for roots in known for directory in roots.project]
-    if not project:
-        project = [directory for profile in run.profiles for directory in infer_roots(profile).project]
-    return Roots(
-        tuple(dict.fromkeys(directory for roots in known for directory in roots.stdlib)),
-        tuple(dict.fromkeys(directory for roots in known for directory in roots.site)),
-        tuple(dict.fromkeys(project)),
-    )
+    known = joined_roots(process.roots for process in run.processes)
+    if known.project:
+        return known
+    return replace(known, project=joined_roots(map(infer_roots, run.profiles)).project)
