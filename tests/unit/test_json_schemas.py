@@ -20,7 +20,7 @@ from profkit.formats.load import join_ranks, load_run, load_side
 from profkit.identity.align import RUNGS
 from profkit.model import ROOTS, Window
 from profkit.report.jsondoc import DIFF_SCHEMA, SHOW_SCHEMA, diff_object, show_object
-from profkit.report.jsonvalues import dumps
+from profkit.report.jsonvalues import _OBJECTS, dumps
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
@@ -46,6 +46,12 @@ def plain(value: Any) -> Any:
     read = json.loads(text, parse_constant=pytest.fail)
     json.dumps(read, ensure_ascii=False).encode("utf-8")
     return read
+
+
+def test_each_type_with_members_of_its_own_is_one_type() -> None:
+    for module, name in (place.split(".") for place in _OBJECTS):
+        sources = [path.read_text(encoding="utf-8") for path in (ROOT / "profkit").rglob(f"{module}.py")]
+        assert sum(f"class {name}" in source for source in sources) == 1, f"{module}.{name}"
 
 
 def compared_sides(baseline: str, candidate: str) -> Diff:

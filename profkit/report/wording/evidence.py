@@ -47,6 +47,7 @@ SIGNALS: Mapping[str, str] = {
     "started.processes": "processes started",
     "started.threads": "threads started",
     "demand": "CPU demand of the whole program",
+    "demand.after-start": "CPU demand of the whole program after its start",
     "pools.asked": "cores that its processes and thread pools ask for",
     "workers": "processes at once",
     "threads.python": "threads that run Python",

@@ -76,8 +76,9 @@ def _demand(case: Judged) -> Found:
     reading = "own-threads-compete" if case.read("contention.itself") else "within-cpus"
     if case.read("throttled") and b.throttled and b.throttled > value("throttled"):
         reading = "quota"
+    alone = not case.account.baseline_s > 0
     yield Evidence(
-        "demand",
+        "demand.after-start" if alone else "demand",
         "cores",
         a.demand_cores,
         case.number("demand") * b.available_cpus,
