@@ -10,6 +10,7 @@ out where looks saw the thread asleep (`_awake_in_queue`).
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -337,6 +338,27 @@ def _less(process: Process, before: Process) -> Process:
             for name in ("cpu_s", "voluntary_switches", "involuntary_switches")
         },
     )
+
+
+def with_orphans(
+    machine: Machine | None, found: Sequence[Record], processes: Sequence[Process]
+) -> Machine | None:
+    """Return the machine with CPU time that only processes know which the target did not wait for, of their children.
+
+    The server of multiprocessing's ``forkserver`` is one: its workers end between two samples.
+    """
+    if machine is None or machine.tree_cpu_s is None:
+        return machine
+    waited = {record.pid: record.children_s or 0.0 for record in found}
+    seen, missed = defaultdict[int | None, float](float), defaultdict[int | None, float](float)
+    for process in reversed(processes):  # children first
+        below = seen.pop(process.pid, 0.0)
+        more = max(missed.pop(process.pid, 0.0), waited.pop(process.pid or 0, 0.0) - below)
+        seen[process.parent] += below + (process.cpu_s or 0.0)
+        missed[process.parent] += more
+    if not any(missed.values()):
+        return machine
+    return replace(machine, tree_cpu_s=max(machine.tree_cpu_s, sum(seen.values()) + sum(missed.values())))
 
 
 def unseen(machine: Machine | None, processes: Sequence[Process]) -> Notice | None:

@@ -131,6 +131,8 @@ def pack_spool(
     processes = counters.attach(sampled, launch, found, processes, machine_host)
     processes = nvtx.with_thread_names(processes, thread_names)
     machine = machines.of_run(launch, sampled, machine_host)
+    if one_clock:
+        machine = counters.with_orphans(machine, found, processes)
     series = sampled.series if sampled is not None else None
     begin_ns = launch.begin_ns or 0
     selected = captured_windows.read_windows(spool, launch, found, begin_ns + int(whole_s * 1e9))

@@ -142,6 +142,7 @@ class Record(_OnKernel):
     involuntary_switches: Count | None = None
     peak_memory_bytes: Count | None = None
     page_faults: Count | None = None
+    children_s: Seconds | None = None
     read_bytes: Count | None = None
     storage_bytes: Count | None = None
     machine: tuple[Reading, Reading] | None = None

@@ -127,6 +127,30 @@ def test_threads_that_ended_before_the_process_did(tmp_path: Path) -> None:
     assert 0.3 <= ended.run_s <= (process.cpu_s or 0.0)
 
 
+def test_workers_of_a_server_that_nobody_waits_for(tmp_path: Path) -> None:
+    """They are killed between two samples; the server, which waits for them, ends after the program."""
+    (tmp_path / "pools.py").write_text(
+        "import multiprocessing, os, time\n"
+        "def work(_):\n"
+        "    end = time.process_time() + 0.05\n"
+        "    while time.process_time() < end: pass\n"
+        "    return os.getpid(), time.process_time()\n"
+        "if __name__ == '__main__':\n"
+        "    context = multiprocessing.get_context('forkserver')\n"
+        "    used = {}\n"
+        "    for _ in range(4):\n"
+        "        with context.Pool(2) as pool: used.update(sorted(pool.map(work, range(6), 1)))\n"
+        "    print(sum(used.values()))\n"
+    )
+    for _ in range(3):
+        done = run_capture(tmp_path, sys.executable, "pools.py")
+        (main, *others) = done.run.processes
+        server = next(p for p in others if p.parent == main.pid and any(q.parent == p.pid for q in others))
+        if server.exit == "exited":  # not where a busy machine lets it end too late
+            break
+    assert done.run.machine.tree_cpu_s >= float(done.stdout) - 0.02
+
+
 def test_a_storm_of_short_children(tmp_path: Path) -> None:
     done = run_capture(tmp_path, "bash", "-c", "for i in $(seq 300); do /bin/true; done; echo done")
     assert done.stdout == "done\n"

@@ -118,6 +118,27 @@ def test_the_machine_knows_what_nobody_saw() -> None:
     assert counters.unseen(Machine(), []) is None
 
 
+def test_children_of_processes_that_the_target_does_not_wait_for() -> None:
+    """A server (2) with two workers; it waited for 3 s of CPU time, of which 1.5 s were seen."""
+    found = [record(1, children_s=0.1), record(2, children_s=3.0), record(3), record(4)]
+    processes = [
+        *(profiled(1, 0.5), profiled(2, 0.1, parent=1)),
+        *(profiled(3, 0.8, parent=2), profiled(4, 0.7, parent=2)),
+    ]
+
+    def tree(machine: Machine | None, found: Sequence[Record] = found) -> float | None:
+        machine = counters.with_orphans(machine, found, processes)
+        return None if machine is None else machine.tree_cpu_s
+
+    assert tree(Machine(tree_cpu_s=0.6)) == pytest.approx(0.5 + 0.1 + 3.0)
+    assert tree(Machine(tree_cpu_s=4.0)) == 4.0, "the target has waited for all of them"
+    # What a process waited for contains what its children waited for.
+    above = [record(1, children_s=3.2), *found[1:]]
+    assert tree(Machine(tree_cpu_s=0.6), above) == pytest.approx(0.5 + 3.2)
+    assert tree(Machine(tree_cpu_s=0.6), [record(pid) for pid in (1, 2, 3, 4)]) == 0.6
+    assert tree(Machine()) is tree(None) is None
+
+
 def test_a_damaged_file_of_samples_costs_only_the_samples(tmp_path: Path) -> None:
     assert counters.read_sampled(tmp_path) == (None, [])
     (tmp_path / "sampler.samples").write_bytes(b"\xff\x00")

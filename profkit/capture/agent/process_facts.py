@@ -111,6 +111,8 @@ def state(final: bool, usage: Callable[[], Tuple[Any, ...]]) -> Dict[str, Any]:
     if used:
         record["cpu_s"], record["voluntary_switches"], record["involuntary_switches"] = used[:3]
         record["peak_memory_bytes"], record["page_faults"] = used[3] * 1024, used[4]
+    waited = os.times()
+    record["children_s"] = waited.children_user + waited.children_system
     record["read_bytes"], record["storage_bytes"] = _bytes_read()
     return record
 
