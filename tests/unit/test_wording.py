@@ -253,7 +253,7 @@ def test_what_is_wrong_more_often_than_right_is_no_alarm(confidence: float | Non
 @pytest.mark.parametrize(
     ("wall", "queued", "merged", "said"),
     [
-        (10.0, 0.1, (), "No contention for CPUs found: 89.0 % of the time on one"),
+        (10.0, 0.1, (), "No contention for CPUs found: it waited for one for 1.0 % of the time"),
         (10.0, 2.0, (), "It waited for a CPU for 20.0 % of the time"),
         (0.4, 0.0, (), None),
         (10.0, 0.0, ("running", "queue"), None),

@@ -99,14 +99,13 @@ def run_block(judged: RunVerdict) -> tuple[VerdictBlock, ...]:
         return (verdict_block(judged.verdict, alone=True),)
     if account.merged or account.candidate_s < value("alone.wall"):
         return ()
-    ran, queued = (account.whole(name) / account.candidate_s for name in ("running", "queue"))
+    queued = account.seconds("queue") / account.candidate_s
+    part = f"for {units.share(queued)} of the time"
     if queued < value("wait.some"):
-        headline, tone = f"No contention for CPUs found: {units.share(ran)} of the time on one", "good"
-        said = f"It waited for a CPU for {units.share(queued)} of the time. Whether it is slower than elsewhere, only"
-        return (VerdictBlock(headline, f"{said} a second run tells: profkit diff.", tone),)
-    headline = f"It waited for a CPU for {units.share(queued)} of the time"
+        said = "Whether it is slower than elsewhere, only a second run tells: profkit diff."
+        return (VerdictBlock(f"No contention for CPUs found: it waited for one {part}", said, "good"),)
     said = "That may be usual for this program: compare it with a run on an idle machine, by profkit diff."
-    return (VerdictBlock(headline, said, "unsure"),)
+    return (VerdictBlock(f"It waited for a CPU {part}", said, "unsure"),)
 
 
 def _in_particular(verdict: Verdict, headline: str) -> str:
