@@ -134,12 +134,13 @@ def _itself(one: Judged) -> bool:
 
 
 def _demand(one: Judged) -> float | None:
-    """Return the CPUs that the program asks for after its start, which keeps one busy, over those available."""
+    """Return the CPUs asked for after the start, in which each rank keeps one busy, over those available."""
     side, start = one.now, max(0.0, one.account.seconds("startup"))
     left = (side.wall_s or 0.0) - start
     if side.demand_cores is None or not side.available_cpus or left < value("alone.wall"):
         return side.demand
-    return max(side.demand_cores, (side.demand_cores * (left + start) - start) / left) / side.available_cpus
+    asked_s = side.demand_cores * (left + start) - max(1, side.mains) * start
+    return max(side.demand_cores, asked_s / left) / side.available_cpus
 
 
 def _kind(one: Judged) -> str | None:
@@ -147,7 +148,10 @@ def _kind(one: Judged) -> str | None:
     itself, others = _itself(one), _others(one)
     if itself and others:
         side = one.now
-        own = (side.demand_cores or 0.0) - (side.available_cpus or 0.0)
+        cpus = side.available_cpus or 0.0
+        # CPUs that it left free during its start are not taken off.
+        free = max(0.0, cpus - max(1, side.mains)) * max(0.0, one.account.bucket("startup").share)
+        own = (side.demand_cores or 0.0) - cpus + free
         itself = own > (side.others_cores or 0.0) + (side.steal_cores or 0.0)
     return "self-oversubscription" if itself else "external-load" if others else None
 

@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 import operator
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,9 @@ def plain(value: Any) -> Any:
 def test_each_type_with_members_of_its_own_is_one_type() -> None:
     for module, name in (place.split(".") for place in _OBJECTS):
         sources = [path.read_text(encoding="utf-8") for path in (ROOT / "profkit").rglob(f"{module}.py")]
-        assert sum(f"class {name}" in source for source in sources) == 1, f"{module}.{name}"
+        assert sum(len(re.findall(rf"^class {name}\b", text, re.M)) for text in sources) == 1, (
+            f"{module}.{name}"
+        )
 
 
 def compared_sides(baseline: str, candidate: str) -> Diff:
