@@ -73,6 +73,7 @@ def main() -> None:
         choices=["counters", "plain", "alone"],
         help="only these: the others keep what they have",
     )
+    command.add_argument("--rules", nargs="+", metavar="ID", help="learn only of these")
     command.add_argument("--doc", type=Path, help="put the tables between the marks of this file")
     command.add_argument(
         "--learn", action="store_true", help="write what was learnt into profkit/verdict/calibration.py"
@@ -237,7 +238,8 @@ def _confidences(options: argparse.Namespace) -> None:
     if options.doc:
         _into(options.doc, OF_CONFIDENCES, text)
     if options.learn:
-        write_steps(MODULES / "verdict" / "calibration.py", tables(judged))
+        learnt = [j for j in judged if j.rule in (options.rules or [j.rule])]
+        write_steps(MODULES / "verdict" / "calibration.py", tables(learnt))
     print(text)
 
 

@@ -39,6 +39,8 @@ class Condition:
         ``threads`` or ``workers``: one of them, where the program has one a CPU.
     isa, changed, locked
         Another instruction set, another source, another program that holds the database's lock.
+    serial, thorough
+        Workers or threads do their work under one lock; a program that the program starts does more.
     no_bytecode, debug
         No module is compiled yet; a variable that is set to 1.
     cpus
@@ -63,6 +65,8 @@ class Condition:
     isa: bool = False
     changed: bool = False
     locked: bool = False
+    serial: bool = False
+    thorough: bool = False
     no_bytecode: bool = False
     debug: str = ""
     baseline: str = "clean"
@@ -98,6 +102,9 @@ CONDITIONS: Mapping[str, Condition] = {
     "slow-store": Condition("data-starvation", latency_s=0.008, cost=2.5),
     "slow-server": Condition("blocked", latency_s=0.080, cost=1.8),
     "locked": Condition("blocked", locked=True, cost=2.0),
+    # What is waited for is the program's own: its lock, or a program that it starts.
+    "serial": Condition("blocked", serial=True, cost=1.7),
+    "thorough": Condition("blocked", thorough=True, cost=2.0),
     "pinned": Condition("contention", cpu=0, cost=1.5),
     "pinned-hog": Condition("contention", cpu=0, hogs=0.5, hog_cpu=0, baseline="pinned", cost=2.0),
     # Of the pipeline's four stages the last is on CPU 1, the others on CPU 0.
@@ -199,7 +206,17 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "augment_pool": Program(
         110,
-        ("beside-changed", "beside-work2", "hogs-1x", "bursty", "workers", "one-worker", "changed", "work2"),
+        (
+            "beside-changed",
+            "beside-work2",
+            "hogs-1x",
+            "bursty",
+            "workers",
+            "one-worker",
+            "changed",
+            "work2",
+            "serial",
+        ),
     ),
     "train_loader": Program(12, ("hogs-1x", "threads", "slow-store", "changed"), store=True),
     "infer_omp": Program(
@@ -234,7 +251,7 @@ PROGRAMS: Mapping[str, Program] = {
         ("beside-changed", "beside-size", "hogs-1x", "bursty", "size", "changed", "quota", "quarter", "wide"),
     ),
     "pipeline_mpi": Program(60, ("rank-hog", "changed", "work2", "size"), ranks=4),
-    "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped")),
+    "digests": Program(70, ("bursty", "hogs-2x", "pinned", "changed", "stopped", "serial")),
     "stream_nvtx": Program(500, ("hogs-1x", "slow-store", "changed", "work2"), single=True, store=True),
     # Written after the rules: see docs/verdict.md.
     "neighbours_np": Program(
@@ -245,7 +262,7 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "puzzles": Program(200, ("hogs-2x", "quota", "changed", "work2", "pinned", "pinned-hog"), single=True),
     "archive_pool": Program(
-        30, ("beside-size", "hogs-1x", "workers", "one-worker", "changed", "size", "stopped")
+        30, ("beside-size", "hogs-1x", "workers", "one-worker", "changed", "size", "stopped", "serial")
     ),
     # They poll: calls of the functions that wait follow the time that is waited.
     "poll_pool": Program(45, ("hogs-1x", "workers", "one-worker", "changed", "work2"), polls=True),
@@ -273,8 +290,8 @@ PROGRAMS: Mapping[str, Program] = {
     "boost_trees": Program(
         14, ("hogs-1x", "threads", "one-thread", "changed", "work2", "size", "quarter", "wide")
     ),
-    "count_cells": Program(240, ("hogs-1x", "workers", "one-worker", "changed", "pinned", "size")),
-    "evolve_routes": Program(330, ("bursty", "workers", "one-worker", "changed", "work2", "quota")),
+    "count_cells": Program(240, ("hogs-1x", "workers", "one-worker", "changed", "pinned", "size", "serial")),
+    "evolve_routes": Program(330, ("bursty", "workers", "one-worker", "changed", "work2", "quota", "serial")),
     "cross_validate": Program(
         60,
         ("hogs-1x", "threads", "workers", "one-worker", "changed", "size", "quarter", "wide"),
@@ -290,4 +307,8 @@ PROGRAMS: Mapping[str, Program] = {
     "train_words": Program(
         60, ("hogs-1x", "threads", "slow-store", "changed", "workers", "quarter", "wide"), store=True
     ),
+    # Programs that start others, which no profiler of Python sees.
+    "pack_reports": Program(40, ("hogs-1x", "thorough", "changed", "work2"), single=True),
+    "sort_events": Program(20, ("hogs-1x", "thorough", "changed", "work2"), single=True),
+    "search_logs": Program(30, ("hogs-1x", "thorough", "changed", "one-worker")),
 }

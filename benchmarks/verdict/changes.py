@@ -210,4 +210,30 @@ CHANGES = {
         "        for row in parameter.grad.reshape(len(parameter), -1):\n"
         "            row.mul_(1.0 / max(1.0, float(row.norm())))\n",
     ),
+    "pack_reports": Change(
+        "totals",
+        "adds up every name with a pass of its own",
+        "    found = Counter()\n    for name, amount, _ in rows:\n        found[name] += amount\n    return found\n",
+        "    names = sorted({row[0] for row in rows})\n"
+        "    return Counter({name: sum(amount for own, amount, _ in rows if own == name) for name in names})\n",
+    ),
+    "sort_events": Change(
+        "gaps",
+        "reads a number digit by digit",
+        '        at, _, source = line.partition(" ")\n',
+        '        number, _, source = line.partition(" ")\n'
+        '        whole, _, part = number.partition(".")\n'
+        "        at = float(whole) + sum(int(digit) / 10 ** (i + 1) for i, digit in enumerate(part))\n",
+    ),
+    "search_logs": Change(
+        "users",
+        "takes every line apart by its fields",
+        '    return Counter(line.split("user=")[1][:4] for line in lines)\n',
+        "    found = Counter()\n"
+        "    for line in lines:\n"
+        '        for field in sorted(line.lower().split(), key=lambda field: field.partition("=")):\n'
+        '            name, _, value = field.partition("=")\n'
+        '            found[value[:4]] += name == "user"\n'
+        "    return found\n",
+    ),
 }

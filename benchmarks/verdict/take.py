@@ -177,6 +177,8 @@ def _stage(directory: Path, cell: Cell, program: Program, condition: Condition, 
         if condition.one == "workers"
         else cpus * condition.workers or (1 if program.store else cpus),
         "port": port,
+        "serial": condition.serial,
+        "thorough": condition.thorough,
     }
     if program.store and not condition.threads:
         settings["threads"] = 1

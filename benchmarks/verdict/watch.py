@@ -121,15 +121,15 @@ class Watch:
 
     def _read(self) -> None:
         alive = []
-        below, queue = _children(), [self._root]
+        below, queue = _children(), [(self._root, False)]
         while queue:
-            pid = queue.pop()
-            queue += below.get(pid, ())
+            pid, within = queue.pop()
+            target = within or self._target(pid)
+            queue += [(child, target) for child in below.get(pid, ())]
             try:
                 tids = os.listdir(f"/proc/{pid}/task")
             except OSError:
                 continue
-            target = self._target(pid)
             if target:
                 alive.append(pid)
             for tid in tids:
@@ -141,7 +141,10 @@ class Watch:
         self.target_pids = alive
 
     def _target(self, pid: int) -> bool:
-        """Whether a process runs the program's script itself, rather than profkit or mpirun that starts it."""
+        """Whether a process runs the program's script itself, rather than profkit or mpirun that starts it.
+
+        What that one starts belongs to it.
+        """
         known = self._is_target.get(pid)
         if known:
             return True

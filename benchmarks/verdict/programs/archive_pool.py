@@ -1,6 +1,8 @@
 """Compress, check and index documents in worker processes: bz2, lzma and hashing under concurrent.futures."""
 
 import bz2
+import contextlib
+import fcntl
 import hashlib
 import json
 import lzma
@@ -10,6 +12,15 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 SETTINGS = json.loads(Path("settings.json").read_text())
+
+
+@contextlib.contextmanager
+def turn():
+    """Hold the lock of a file, where one process at a time may write to the archive."""
+    with Path("settings.json").open() as file:
+        if SETTINGS["serial"]:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def make_document(seed, words):
@@ -28,7 +39,8 @@ def index(text):
 
 def archive(text):
     data = text.encode()
-    return hashlib.sha256(data).hexdigest(), squeeze(data), index(text)
+    with turn():
+        return hashlib.sha256(data).hexdigest(), squeeze(data), index(text)
 
 
 def merge(results):

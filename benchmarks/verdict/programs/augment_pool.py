@@ -1,5 +1,6 @@
 """Augment images in a pool of processes and collect statistics in the parent: multiprocessing and NumPy."""
 
+import contextlib
 import json
 import multiprocessing
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 SETTINGS = json.loads(Path("settings.json").read_text())
+TURN = multiprocessing.get_context("fork").Lock() if SETTINGS["serial"] else contextlib.nullcontext()
 
 
 def make_image(seed):
@@ -35,7 +37,9 @@ def jitter(image, seed):
 
 
 def augment(seed):
-    image = blur(jitter(rotate(make_image(seed), 0.1 * (seed % 7)), seed))
+    image = make_image(seed)
+    with TURN:
+        image = blur(jitter(rotate(image, 0.1 * (seed % 7)), seed))
     return image.mean(axis=(0, 1)), image.std(axis=(0, 1))
 
 

@@ -1,5 +1,6 @@
 """Count and measure cells in microscope images, in a pool of processes: scikit-image."""
 
+import contextlib
 import json
 import multiprocessing
 from pathlib import Path
@@ -9,6 +10,7 @@ from scipy import ndimage
 from skimage import filters, measure, morphology, segmentation
 
 SETTINGS = json.loads(Path("settings.json").read_text())
+TURN = multiprocessing.get_context("fork").Lock() if SETTINGS["serial"] else contextlib.nullcontext()
 
 
 def make_slide(seed):
@@ -42,7 +44,8 @@ def describe(cells, slide):
 
 def process(seed):
     slide = make_slide(seed)
-    return describe(split(foreground(slide)), slide)
+    with TURN:
+        return describe(split(foreground(slide)), slide)
 
 
 def main():

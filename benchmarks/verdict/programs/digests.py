@@ -1,13 +1,16 @@
 """Compress and hash chunks of a file in threads; both let go of the interpreter lock."""
 
+import contextlib
 import hashlib
 import json
 import random
+import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SETTINGS = json.loads(Path("settings.json").read_text())
+TURN = threading.Lock() if SETTINGS["serial"] else contextlib.nullcontext()
 
 
 def make_chunk(seed):
@@ -33,7 +36,8 @@ def boundaries(chunk):
 
 
 def store(chunk):
-    return digest(chunk), len(squeeze(chunk)), boundaries(chunk)
+    with TURN:
+        return digest(chunk), len(squeeze(chunk)), boundaries(chunk)
 
 
 def main():

@@ -1,5 +1,6 @@
 """Search short round trips by a genetic algorithm, fitness in a pool of processes: DEAP, pure Python."""
 
+import contextlib
 import json
 import math
 import multiprocessing
@@ -9,6 +10,7 @@ from pathlib import Path
 from deap import algorithms, base, creator, tools
 
 SETTINGS = json.loads(Path("settings.json").read_text())
+TURN = multiprocessing.get_context("fork").Lock() if SETTINGS["serial"] else contextlib.nullcontext()
 TOWNS = int(90 * SETTINGS["size"])
 PLACES = [(random.Random(i).random(), random.Random(i + 1000).random()) for i in range(TOWNS)]
 
@@ -30,8 +32,9 @@ def crossings(route):
 
 
 def length(route):
-    total = sum(leg(a, b) for a, b in zip(route, route[1:] + route[:1], strict=True))
-    return (total + 0.01 * crossings(route),)
+    with TURN:
+        total = sum(leg(a, b) for a, b in zip(route, route[1:] + route[:1], strict=True))
+        return (total + 0.01 * crossings(route),)
 
 
 def toolbox_of(mapper):
