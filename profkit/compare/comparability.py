@@ -9,6 +9,7 @@ import numpy as np
 from profkit.compare.pair import Pair
 from profkit.compare.result_types import Comparability, Residue
 from profkit.measure.selected_processes import is_foreign
+from profkit.measure.side_facts import counted_processes
 from profkit.model import Notice, Profile, Run
 from profkit.model.arrays import Bools, Rows, median
 
@@ -102,7 +103,7 @@ def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: 
         if _arguments(known_a.command) != _arguments(known_b.command):
             commands = {"baseline": " ".join(known_a.command), "candidate": " ".join(known_b.command)}
             differs(COMMAND, Notice("command-differs", "", commands))
-    one, other = (int(median([len(r.processes) for r in side.runs])) for side in (baseline, candidate))
+    one, other = (int(median([counted_processes(r) for r in side.runs])) for side in (baseline, candidate))
     if one != other and is_foreign(baseline.runs[0]) == is_foreign(candidate.runs[0]):
         differs(PROCESSES, Notice("process-count-differs", "", {"baseline": one, "candidate": other}))
     if np.isfinite(calls_factor) and not 1 / CALLS_FACTOR <= calls_factor <= CALLS_FACTOR:

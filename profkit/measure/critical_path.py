@@ -25,7 +25,8 @@ _FOR_OTHERS = [WAITS.index(kind) for kind in FOR_EACH_OTHER]
 class _OwnTime:
     """Seconds of the path's thread by function, shape (n,), each second in one of the fields.
 
-    `off`, off the CPU without the interpreter's lock, is known by kind, shape (kinds, n), in `off_by`.
+    `off`, off the CPU without the interpreter's lock, is known by kind, shape (kinds, n), in `off_by`. `children_by`,
+    of the same shape, is waiting for programs that are not profiled.
     """
 
     busy: Floats
@@ -33,6 +34,7 @@ class _OwnTime:
     collected: Floats
     off: Floats
     off_by: Floats
+    children_by: Floats
     gil: Floats
     of_ranks: Floats
     on_gpu: Floats | None
@@ -44,7 +46,8 @@ class _OwnTime:
 
     @property
     def total_s(self) -> float:
-        parts = (self.busy, self.polled, self.collected, self.off, self.gil, self.of_ranks, self.on_gpu)
+        off = (self.off, self.children_by, self.gil)
+        parts = (self.busy, self.polled, self.collected, *off, self.of_ranks, self.on_gpu)
         return sum(float(part.sum()) for part in known(parts))
 
 
@@ -96,7 +99,7 @@ def compose(
     loading = min(remaining, max(0.0, reading.delivery_s - helping.covered_s))
     delivering = spread(loading, left)
     kept = (remaining - loading) / waiting if waiting > 0 else 0.0
-    off_by = kept * own.off_by + helping.part * helping.stood_by
+    off_by = kept * own.off_by + own.children_by + helping.part * helping.stood_by
     gil = own.gil + off_by[pause_seconds.GIL]
     off_by[pause_seconds.GIL] = 0.0
     stood = helping.stood - helping.stood_by[pause_seconds.GIL]
@@ -117,7 +120,7 @@ def compose(
         helpers_queue_s=helping.queue_s,
         loading_s=loading,
         imbalance_s=float(own.of_ranks.sum()),
-        blocked=left - delivering + helping.part * stood,
+        blocked=left - delivering + own.children_by.sum(axis=0) + helping.part * stood,
         waits=uncovered * own.polled + np.where(polls, run, 0.0),
         queued=_at_most(own_wait, queue_s)
         + helping.part * _at_most(reading.helpers_wait, reading.helpers_queue_s),
@@ -165,11 +168,22 @@ def _own_time(
     # The holder of the interpreter's lock may run meanwhile, but not for this thread.
     gil = off_by[pause_seconds.GIL].copy()
     off_by[pause_seconds.GIL] = 0.0
+    children_by = _for_children(off_by, reading.children_run_s)
+    off_by -= children_by
     collected = np.zeros(len(busy)) if reading.collected is None else np.minimum(reading.collected, busy)
     busy = busy - collected
     # Who polls waits as well.
     polled = np.where(polls, busy, 0.0)
-    return _OwnTime(busy - polled, polled, collected, off - gil, off_by, gil, of_ranks, on_gpu)
+    off = off - gil - children_by.sum(axis=0)
+    return _OwnTime(busy - polled, polled, collected, off, off_by, children_by, gil, of_ranks, on_gpu)
+
+
+def _for_children(off_by: Floats, run_s: float) -> Floats:
+    """Return the waiting for children, by kind, that CPU time of programs which are not profiled explains."""
+    result = np.zeros_like(off_by)
+    for kind in pause_seconds.FOR_CHILDREN:
+        result[kind] = _at_most(off_by[kind], max(0.0, run_s - float(result.sum())))
+    return result
 
 
 def _helping(
@@ -189,9 +203,10 @@ def _helping(
         stood_by[pause_seconds.LOCK] = reading.helpers_locked
         stood = stood + reading.helpers_locked
     # Samples may find more in the functions than the kernel counted of the threads that have any.
-    in_python_s = max(0.0, reading.helpers_run_s - reading.native_run_s)
+    run_s = reading.helpers_run_s - float(own.children_by.sum())
+    in_python_s = max(0.0, run_s - reading.native_run_s)
     helpers = _at_most(np.where(ranks, 0.0, reading.helpers), in_python_s)
-    worked_s = reading.helpers_run_s - float(helpers[polls].sum())
+    worked_s = run_s - float(helpers[polls].sum())
     helpers = np.where(polls, 0.0, helpers)
     active = worked_s + reading.helpers_queue_s + float(stood.sum())
     ended = own.open_s - _ended_by_no_helper(reading, waits, own.off)
@@ -209,14 +224,6 @@ def _helping(
     waiting, working = own.off + own.polled, np.where(polls, 0.0, own.off)
     waited = next((times for times in (working, helpers) if times.any()), waiting)
     other = max(0.0, worked_s - starts_s - float(helpers.sum()) - reading.native_run_s)
-    # Of a program that is not profiled, nothing but the waiting for it is known.
-    for_children = own.off_by[pause_seconds.FOR_CHILDREN]
-    if for_children.any():
-        children = min(reading.children_run_s, other)
-        other -= children
-        for_children = children * for_children / for_children.sum()
-        stood_by[pause_seconds.FOR_CHILDREN] += for_children
-        stood = stood + for_children.sum(axis=0)
     run = part * helpers + spread((part - spun) * reading.native_run_s, waited)
     run = run + spread(part * other, helpers if helpers.any() else waiting)
     imports = np.zeros(len(run))

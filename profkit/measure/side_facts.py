@@ -157,7 +157,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         runs=len(side.runs),
         total_s=total_s,
         mains=len({_identity(p) for p in main_processes(selected[0])}),
-        processes=len(run.processes),
+        processes=counted_processes(run),
         threads=sum(len(p.threads) for p in run.processes),
         cpu_model=host.cpu_model if host else "",
         host=host.name if host else "",
@@ -196,6 +196,11 @@ def child_programs(run: Run) -> list[Process]:
     while further := {parents[pid] for pid in above & parents.keys()} - above:
         above |= further
     return [p for p in run.processes if p.role == "child" and not p.profiled and p.pid not in above]
+
+
+def counted_processes(run: Run) -> int:
+    """Return the number of processes, without programs that they start: of those the sampler misses short ones."""
+    return max(1, len(run.processes) - len(child_programs(run)))
 
 
 def _child_program(run: Run) -> str:

@@ -167,7 +167,7 @@ def neighbour_sections(found: Neighbours | None, before: Neighbours | None = Non
     if found is None:
         return []
     listed = [one for one in found.listed if one.cores >= NOTICED]
-    earlier = {_key(one): one.cores for one in (before.listed if before is not None else ())}
+    earlier = {_key(one): f"{one.cores:.2f}" for one in (before.listed if before is not None else ())}
     unseen = found.unseen_cores
     if not listed and (unseen is None or unseen < NOTICED):
         return []
@@ -186,7 +186,7 @@ def neighbour_sections(found: Neighbours | None, before: Neighbours | None = Non
         Of("pid", lambda one: "" if one.pid is None else str(one.pid), "pid", 2),
         Of("user", lambda one: clean(one.user), "text", 3),
         Of("belongs to", lambda one: clean(one.group), "text", 1),
-        Of("baseline", lambda one: f"{earlier[_key(one)]:.2f}" if _key(one) in earlier else ""),
+        *([Of("baseline", lambda one: earlier.get(_key(one), ""))] if before is not None else []),
         Of("cores", lambda one: f"{one.cores:.2f}"),
         notes=notes,
     )

@@ -117,6 +117,7 @@ def test_parts_add_up_whatever_clocks_and_samples_say(
 ) -> None:
     known["native_run_s"] = min(known["native_run_s"], known["helpers_run_s"])
     known["native_queue_s"] = min(known["native_queue_s"], known["helpers_queue_s"])
+    known["children_run_s"] = min(known["children_run_s"], known["helpers_run_s"] - known["native_run_s"])
     if pauses is not None:
         names = ("own_waits", "helpers_waits", "helpers_locked", "collected", "held")
         known |= dict(zip(names, pauses, strict=True))

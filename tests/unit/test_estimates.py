@@ -120,6 +120,14 @@ def test_sums_add_distances_in_quadrature() -> None:
     assert merge_profiles([exact] * 2).calls_low is None
 
 
+def test_limits_of_few_calls_that_were_cut_off_are_no_nearer_to_their_sum() -> None:
+    """Bursts saw 4 and 2 calls: their estimates are 79,000 and 28,000, and in truth there may be 200 each."""
+    few = [profile([79_000], [(4, 398_000, 9, 0.0)]), profile([28_000], [(2, 169_000, 9, 0.0)])]
+    assert known_of(merge_profiles(few).validate())["a"][0] == 6
+    many = merge_profiles([profile([1000], [(100, 2500, 9, 0.0)])] * 64)
+    assert known_of(many.validate())["a"][0] == pytest.approx(64_000 - 8 * 1500)
+
+
 def test_sums_of_estimates_that_were_rounded_are_possible() -> None:
     """A number of calls that was rounded may be outside of its own narrow interval."""
     part = profile([0, 3], [(0.3, 0.4, 1, 0.0), (2.6, 2.9, 1, 0.0)])

@@ -60,6 +60,13 @@ def _helpers_queue(case: Judged) -> Found:
     )
 
 
+def _main_wait(case: Judged) -> Found:
+    now, much = case.now.wait_fraction, value("wait.much")
+    if now is not None:
+        reading = "cpus-were-free" if now <= much else "as-beside-baseline"
+        yield Evidence("main.wait", "share", case.before.wait_fraction, now, much, reading)
+
+
 def _main_wait_before(case: Case) -> Found:
     a, b = case.before, case.now
     before, fell = case.number("main.wait-before"), case.number("main.wait-fell")
@@ -253,9 +260,7 @@ def _queue_ranges(case: Case) -> Found:
 CPU_COMPETITION: Producers = {
     "queue": _queue,
     "helpers-queue": _helpers_queue,
-    "main-wait": of_sides(
-        "main.wait", "share", lambda side: side.wait_fraction, reading="cpus-were-free", threshold="wait.much"
-    ),
+    "main-wait": _main_wait,
     "main-wait-before": _main_wait_before,
     "demand": _demand,
     "asked": _asked,
