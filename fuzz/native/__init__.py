@@ -84,26 +84,19 @@ def build(name: str, program: Path, *compiler_: str) -> None:
     subprocess.CalledProcessError
         The compiler refuses it, and has said why.
     """
-    words = [
-        *compiler_,
-        *_FLAGS,
-        f"-I{TARGETS[name]}",
-        f"-I{FOLDER}",
-        str(FOLDER / f"{name}.c"),
-        f"-o{program}",
-    ]
-    if name in _BESIDE:
-        words += [str(TARGETS[name] / source) for source in _BESIDE[name]]
-        places = sysconfig.get_paths()
+    first, *flags = compiler_
+    words = [first, *_FLAGS, *flags, f"-I{TARGETS[name]}", f"-I{FOLDER}", str(FOLDER / f"{name}.c")]
+    words += [f"-o{program}", "-pthread"]
+    # As one file: each would read Python's headers again, which takes most of the time.
+    beside = "".join(f'#include "{TARGETS[name] / source}"\n' for source in _BESIDE.get(name, ()))
+    if beside:
         library = sysconfig.get_config_var("LIBDIR")
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         words += [
-            "-I",
-            places["include"],
+            f"-I{sysconfig.get_paths()['include']}",
             f"-L{library}",
             f"-Wl,-rpath,{library}",
             f"-l{version}",
-            "-ldl",
-            "-lm",
         ]
-    subprocess.run([*words, "-pthread"], check=True)
+        words += ["-ldl", "-lm", "-D_GNU_SOURCE=1", "-xc", "-"]
+    subprocess.run(words, check=True, input=beside, text=True)

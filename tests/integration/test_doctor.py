@@ -31,7 +31,7 @@ from tests.integration.capturing import (
     wait_until,
     works,
 )
-from tests.integration.tracing import compiler
+from tests.integration.tracing import QUICK_COMPILER, compiler
 from tests.interpreters import find
 from tests.requirements import require
 from tests.shared import finished, succeeded, words_of
@@ -220,7 +220,8 @@ def installed(
 ) -> subprocess.CompletedProcess[str]:
     """Run the installation's profkit; what is compiled is not measured here: quickly."""
     env = environment(PYTHONPATH=str(tree), CFLAGS="-O0", XDG_DATA_HOME=str(tree / "data"))
-    for name in ("CC", "PROFKIT_REQUIRE_NATIVE", settings.TRACERS_VARIABLE, settings.DISABLE_NATIVE_VARIABLE):
+    env["CC"] = str(QUICK_COMPILER)
+    for name in ("PROFKIT_REQUIRE_NATIVE", settings.TRACERS_VARIABLE, settings.DISABLE_NATIVE_VARIABLE):
         env.pop(name, None)
     command = [*before, sys.executable, "-m", "profkit", *words]
     return finished(command, tree, status, env=env | variables, timeout=300)

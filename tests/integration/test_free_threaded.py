@@ -9,7 +9,7 @@ import pytest
 
 from profkit.capture.native import build, users_directory
 from tests.integration.capturing import PROGRAMS, captured, codes, environment, names, run_capture
-from tests.integration.tracing import compiler, include_directory
+from tests.integration.tracing import QUICK_COMPILER, compiler, include_directory
 from tests.interpreters import FREE_THREADED, interpreter
 from tests.shared import succeeded
 
@@ -24,8 +24,10 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     compiler()
     code = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
     suffix = succeeded([python, "-c", code]).stdout.strip()
-    directory = users_directory(env)
-    assert build.build(build.tracer_of((3, 13), include_directory(python), suffix), directory, strict=True)
+    tracer = build.tracer_of((3, 13), include_directory(python), suffix)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CC", str(QUICK_COMPILER))
+        assert build.build(tracer, users_directory(env), strict=True)
     return env
 
 

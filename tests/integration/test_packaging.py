@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.tracing import compiler
+from tests.integration.tracing import QUICK_COMPILER, compiler
 from tests.interpreters import find, interpreter
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import finished, made_once
 
 ROOT = Path(__file__).parents[2]
 LIBRARY = "profkit/capture/native/lib/libprofkit_nvtx.so"
@@ -21,12 +21,16 @@ READER = "profkit/formats/native/lib/_pstats.abi3.so"
 
 
 @pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("backend")
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = finished([*words, "--target", str(directory), "hatchling>=1.21", "editables"])
-    require("index", done.returncode == 0, f"hatchling cannot be installed: {done.stderr.strip()[-200:]}")
-    return directory
+def backend() -> Path:
+    wanted = ("hatchling>=1.21", "editables")
+
+    def install(directory: Path) -> None:
+        words = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        done = finished([*words, "--target", directory, *wanted])
+        why = f"hatchling cannot be installed: {done.stderr.strip()[-200:]}"
+        require("index", done.returncode == 0, why)
+
+    return made_once(wanted, install)
 
 
 @pytest.fixture
@@ -50,7 +54,8 @@ def build(tree: Path, backend: Path, status: int = 0, **variables: str) -> str:
     code = "import hatchling.build as backend; print(backend.build_wheel('out'))"
     environment = {k: v for k, v in os.environ.items() if k not in ("PROFKIT_REQUIRE_NATIVE", "CC", "CFLAGS")}
     # What is compiled is not measured here: quickly.
-    environment.update(PYTHONPATH=str(backend), CFLAGS="-O0", **variables)
+    environment.update(PYTHONPATH=str(backend), CFLAGS="-O0", CC=str(QUICK_COMPILER))
+    environment.update(variables)
     (tree / "out").mkdir(exist_ok=True)
     done = finished([sys.executable, "-c", code], tree, env=environment)
     assert bool(done.returncode) == bool(status), done.stderr
@@ -67,14 +72,12 @@ def members(tree: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def released(backend: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released(backend: Path) -> Path:
     """A tree with a wheel, built as in the images that cibuildwheel uses, of which some lack the oldest Python."""
     compiler()
-    tree = copied(tmp_path_factory.mktemp("released"))
     others = [*filter(None, map(find, ("3.8", "3.13"))), "/opt/no-such-python*/bin/python"]
     variables = {"PROFKIT_TRACER_PYTHONS": os.pathsep.join(others), "PROFKIT_REQUIRE_NATIVE": "1"}
-    build(tree, backend, **variables)
-    return tree
+    return made_once(("wheel",), lambda directory: build(copied(directory), backend, **variables)) / "tree"
 
 
 def test_a_wheel_with_binaries_is_tagged_for_its_platform(released: Path) -> None:

@@ -92,9 +92,6 @@ def test_the_end_with_daemon_threads_running(version: str, how: str) -> None:
 #: Each way in which the tracer is built.
 VERSIONS = ("3.11", "3.13")
 
-#: Where nothing is measured.
-QUICKLY = ("-O0",)
-
 #: Every object is an allocation of its own.
 ONE_BY_ONE = {"PYTHONMALLOC": "malloc"}
 
@@ -147,7 +144,7 @@ def test_under_valgrind(version: str) -> None:
     limited = version in NEW
     # Those of the limited interface may be of any version.
     headers = include_directory(interpreter(VERSIONS[0] if limited else version))
-    command, env = under_valgrind(version, build(headers, limited, QUICKLY), "fork")
+    command, env = under_valgrind(version, build(headers, limited), "fork")
     done = succeeded(command, env=env, timeout=300)
     assert reports_of_the_tracer(done.stderr) == []
 
@@ -172,7 +169,7 @@ def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
 
 def test_a_defect_of_the_tracer_is_seen_by_valgrind(defective: Path) -> None:
     require("valgrind", bool(required() & {"valgrind", "all"}), "it takes a minute, and is not promised")
-    tracer = build(include_directory(interpreter("3.11")), False, QUICKLY, defective)
+    tracer = build(include_directory(interpreter("3.11")), False, instead=defective)
     command, env = under_valgrind("3.11", tracer, "deep")
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env=env, **streams) as job:
@@ -215,7 +212,7 @@ def test_the_binary_of_one_version_is_refused_by_the_others(version: str) -> Non
 
 @pytest.mark.parametrize("headers", ["3.10", "3.11"])
 def test_the_limited_build_takes_either_headers_and_runs_on_every_new_version(headers: str) -> None:
-    binary = build(include_directory(interpreter(headers)), True, ("-O0",))
+    binary = build(include_directory(interpreter(headers)), True)
     for version in NEW:
         assert import_error(interpreter(version), binary) == ""
     said = import_error(interpreter("3.11"), binary)

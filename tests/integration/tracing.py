@@ -16,8 +16,9 @@ from tests.shared import finished, made_once
 
 SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer"
 TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
+QUICK_COMPILER = Path(__file__).parents[1] / "native" / "cc"
 #: With what valgrind needs to name lines.
-FLAGS = ("-std=c11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+FLAGS = ("-std=c11", "-O0", "-g", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
 
 #: For TARGET, which reads tables by programs/tables_reader.py.
 READS = {"PROFKIT_TEST_READER": sys.executable}
@@ -58,22 +59,19 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Pat
     `instead` is compiled in the place of the source of its name.
     """
     require("compiler", Path(headers, "Python.h").is_file(), f"no Python headers in {headers}")
+    compiler()
     name = "_tracer_abi3.so" if limited else "_tracer.so"
-    others = {"hook_profile.c" if limited else "hook_monitoring.c"}
-    sources = sorted(path for path in SOURCES.glob("*.c") if path.name not in others)
-    words = [compiler(), *FLAGS, *flags, *(("-DPROFKIT_ABI3",) if limited else ()), f"-I{headers}"]
+    other = "hook_profile.c" if limited else "hook_monitoring.c"
+    sources = [path for path in sorted(SOURCES.glob("*.c")) if path.name != other]
+    if instead is not None:
+        sources = [instead if path.name == instead.name else path for path in sources]
+    limits = ("-DPROFKIT_ABI3",) if limited else ()
+    words = [QUICK_COMPILER, *FLAGS, *flags, *limits, f"-I{headers}", f"-I{SOURCES}", *sources]
 
     def compiled(directory: Path) -> None:
-        subprocess.run([*words, "-c", *sources], cwd=directory, check=True)
+        subprocess.run([*words, "-shared", "-o", directory / name, "-pthread"], check=True)
 
-    objects = made_once((*words, *sources), compiled)
-
-    def linked(directory: Path) -> None:
-        own, changed = ([], "") if instead is None else ([f"-I{SOURCES}", instead], instead.name)
-        rest = [objects / f"{path.stem}.o" for path in sources if path.name != changed]
-        subprocess.run([*words, "-shared", *own, *rest, "-o", directory / name, "-pthread"], check=True)
-
-    return made_once((*words, objects, instead), linked) / name
+    return made_once((*words,), compiled) / name
 
 
 def require_tracer() -> None:

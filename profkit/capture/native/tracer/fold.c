@@ -74,7 +74,7 @@ static int by_own_ticks(const void *one, const void *other) {
     return a < b ? -1 : a > b;
 }
 
-static void add_edge(struct edge *to, const struct edge *from) {
+static void sum_edge(struct edge *to, const struct edge *from) {
     to->calls += from->calls;
     to->own += from->own;
     to->total += from->total;
@@ -101,7 +101,7 @@ static bool add_functions(struct table *sum, struct table *from, struct function
             if (!to)
                 return false;
             places[edge->callee->number] = to->callee;
-            add_edge(to, edge);
+            sum_edge(to, edge);
         }
         here->recursive += caller->recursive;
         here->total += caller->total;
@@ -120,7 +120,7 @@ static bool add_functions(struct table *sum, struct table *from, struct function
     return true;
 }
 
-static bool add_table(struct table *sum, struct table *from) {
+static bool sum_table(struct table *sum, struct table *from) {
     struct function **places = calloc((size_t)from->n_functions + 1, sizeof *places);
     bool done = places && add_functions(sum, from, places) && ranges_add(sum, from, places) &&
                 paths_add(sum, from, places);
@@ -146,7 +146,7 @@ static void fold(struct ended *ended, size_t n) {
     struct table *sum = table_new_sum();
     bool done = sum != NULL;
     for (size_t i = 0; done && i < n; i++)
-        done = add_table(sum, ended[i].table);
+        done = sum_table(sum, ended[i].table);
     if (!done) {
         if (sum) {
             table_clear(sum);

@@ -31,7 +31,7 @@ static int on_code(int event, PyObject *code) {
     return 0;
 }
 
-static bool watch(void) {
+static bool watch_codes(void) {
     add_watcher add = (add_watcher)dlsym(RTLD_DEFAULT, "PyCode_AddWatcher"); /* not in the limited API */
     bool added = add && add(on_code) >= 0;
     PyErr_Clear(); /* all of the interpreter's few places are taken */
@@ -46,14 +46,14 @@ static void free_noted(PyObject *code) {
     free_code(code);
 }
 
-static bool watch(void) {
+static bool watch_codes(void) {
     free_code = PyCode_Type.tp_dealloc;
     PyCode_Type.tp_dealloc = free_noted;
     return true;
 }
 #endif
 
-void freed_start(void) { watched = watched || watch(); }
+void freed_start(void) { watched = watched || watch_codes(); }
 
 uint64_t freed_count(void) { return atomic_load(&n_freed); }
 

@@ -88,7 +88,7 @@ static const void *called_at(uintptr_t code, int64_t instruction) {
 /* Threads */
 
 /* Called by the thread that looks, which has the descriptors. */
-static void close_files(struct seen_thread *seen) {
+static void close_seen(struct seen_thread *seen) {
     kernel_close(&seen->schedstat);
     kernel_close(&seen->stat);
     kernel_close(&seen->call);
@@ -151,7 +151,7 @@ static void list_threads(void) {
     list_side(false);
     for (size_t i = 0; i < n_threads; i++)
         if (!threads[i]->listed)
-            close_files(threads[i]);
+            close_seen(threads[i]);
     listed_before = true;
     if (!stacks_state(newest, &newest_was))
         newest = 0;
@@ -533,7 +533,7 @@ bool looks_at_all(struct seen_thread *turn, bool *due) {
         }
         seen->listed &= there;
         if (!seen->listed)
-            close_files(seen);
+            close_seen(seen);
         any |= seen->ran;
     }
     return any;
@@ -555,7 +555,7 @@ void looks_end(void) {
 
 void looks_let_go(void) {
     for (size_t i = 0; i < n_threads; i++)
-        close_files(threads[i]);
+        close_seen(threads[i]);
 }
 
 void looks_empty(struct seen *set) {

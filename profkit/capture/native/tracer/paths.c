@@ -14,7 +14,7 @@ bool paths_start(struct table *table) {
     return true;
 }
 
-static struct path *add(struct table *table, struct path *around, uint32_t called, uint64_t key) {
+static struct path *add_path(struct table *table, struct path *around, uint32_t called, uint64_t key) {
     struct paths *paths = &table->paths;
     struct path *path = slots_reserve(&paths->known) ? table_take(table, sizeof *path) : NULL;
     if (!path)
@@ -40,7 +40,7 @@ static struct path *others_of(struct table *table, struct path *around) {
     uint64_t key = (uint64_t)around->number << 32 | UINT32_MAX; /* the number of no function */
     struct path *path = slots_find(&table->paths.known, key);
     if (!path)
-        path = add(table, around, 0, key);
+        path = add_path(table, around, 0, key);
     return path ? path : around;
 }
 
@@ -50,7 +50,7 @@ struct path *paths_find(struct table *table, struct path *around, struct functio
     uint64_t key = (uint64_t)around->number << 32 | function->number;
     struct path *path = slots_find(&table->paths.known, key);
     if (!path && table->paths.known.used < MOST_PATHS)
-        path = add(table, around, function->number, key);
+        path = add_path(table, around, function->number, key);
     if (!path)
         path = others_of(table, around);
     return path;

@@ -194,9 +194,9 @@ bool ranges_reported(bool *begins) {
 }
 
 static const struct range_listener listener = {sizeof listener, on_push, on_pop, on_watched};
-static nvtx_watch_function watch;
+static nvtx_watch_function nvtx_watch;
 
-bool ranges_watch(const char *name, const char *domain) { return watch && watch(name, domain); }
+bool ranges_watch(const char *name, const char *domain) { return nvtx_watch && nvtx_watch(name, domain); }
 
 bool ranges_follow(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -205,7 +205,7 @@ bool ranges_follow(const char *path) {
     nvtx_listen_function listen = (nvtx_listen_function)dlsym(library, NVTX_LISTEN_NAME);
     if (listen)
         listen(&listener);
-    watch = (nvtx_watch_function)dlsym(library, NVTX_WATCH_NAME);
+    nvtx_watch = (nvtx_watch_function)dlsym(library, NVTX_WATCH_NAME);
     return listen != NULL; /* the library stays loaded, as when NVTX loads it */
 }
 

@@ -8,7 +8,7 @@
 #include "names.h"
 #include "waits.h"
 
-enum { MOST_CODES = 256, MOST_LINES = 16 };
+enum { MOST_KNOWN = 256, MOST_CALLS = 16 };
 
 /* In the order of RANK_METHODS in profkit/capture/rank_calls.py. Names from FIRST_SHARED on also occur in other
  * classes, and count only in code that mentions a communicator. */
@@ -22,8 +22,8 @@ _Static_assert(N_METHODS == PAUSE_KINDS - PAUSE_RANKS - 1, "one kind of a pause 
 
 static struct lines {
     PyObject *code; /* owned */
-    int n, line[MOST_LINES], method[MOST_LINES]; /* `n` is -1 until they are looked up */
-} known[MOST_CODES];
+    int n, line[MOST_CALLS], method[MOST_CALLS]; /* `n` is -1 until they are looked up */
+} known[MOST_KNOWN];
 static int n_known;
 static bool has_mpi; /* mpi4py is imported, or being imported: till then no code is looked at */
 
@@ -84,7 +84,7 @@ static void find_lines(struct lines *of) {
     PyObject *names = attribute(of->code, "co_names"), *bytes = learn() ? bytes_of(of->code) : NULL;
     bool shared = speaks_of_ranks(of->code);
     of->n = 0;
-    for (Py_ssize_t i = 0; names && bytes && i + 1 < PyBytes_Size(bytes) && of->n < MOST_LINES; i += 2) {
+    for (Py_ssize_t i = 0; names && bytes && i + 1 < PyBytes_Size(bytes) && of->n < MOST_CALLS; i += 2) {
         const unsigned char *at = (const unsigned char *)PyBytes_AsString(bytes) + i;
         Py_ssize_t number = at[1] >> name_shift;
         int method = at[0] == load_method && number < PyTuple_Size(names) ? method_of(PyTuple_GetItem(names, number), shared) : -1;
@@ -99,7 +99,7 @@ static void find_lines(struct lines *of) {
 }
 
 static void scan(PyObject *code) {
-    PyObject *names = n_known < MOST_CODES ? attribute(code, "co_names") : NULL;
+    PyObject *names = n_known < MOST_KNOWN ? attribute(code, "co_names") : NULL;
     bool any = false;
     for (Py_ssize_t i = 0; names && PyTuple_Check(names) && i < PyTuple_Size(names) && !any; i++) {
         int method = method_of(PyTuple_GetItem(names, i), true);

@@ -58,7 +58,7 @@ static int64_t taken, taken_before;  /* ticks */
 static int64_t taken_then;           /* at `looked_ns` */
 static int64_t halved_at;            /* `taken` at the next halving */
 static int64_t new_taken, new_most;  /* by first calls, ticks */
-static int64_t interpreter;          /* the interpreter's ticks per event */
+static int64_t by_python;            /* the ticks of the interpreter per event */
 
 static int64_t part_of(int64_t run_ns) { return (int64_t)(share * (double)run_ns); }
 
@@ -73,7 +73,7 @@ void seldom_begin(double budget) {
     generation = kernel_generation;
     share = budget * COUNTING_PART;
     per_second = share * FUNCTION_PART * 1e9 / call_ns;
-    interpreter = (tiers_python.outside + tiers_python.inside) / 2;
+    by_python = (tiers_python.outside + tiers_python.inside) / 2;
     on = missed = false;
     began_ns = tiers_program_ran();
     looked_ns = halvings = 0;
@@ -156,8 +156,8 @@ bool seldom_call(PyObject *code) {
     bool goes_on = name || is_new ? !(name && name->uncounted) && count(code) : leave_new(code);
     int64_t took = clock_ticks() - begun, longest = clock_ticks_in(LONGEST_NS);
     took = took < longest ? took : longest;
-    taken += took + interpreter;
-    new_taken += is_new ? took + interpreter : 0;
+    taken += took + by_python;
+    new_taken += is_new ? took + by_python : 0;
     if (UNLIKELY(taken > halved_at) && halvings < MOST_HALVINGS) {
         halvings++;
         allowed /= 2;

@@ -35,7 +35,7 @@ static ino_t inode;
 static char own_prefix[STORE_PREFIX_ROOM];
 static size_t own_prefix_bytes;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t store_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t file_end;
 static size_t next_extent;
 static char *extent_next, *extent_end; /* rest of the last extent */
@@ -149,7 +149,7 @@ bool store_open(const char *path, int descriptor, const char *prefix) {
 
 void store_forget(void) {
     /* The mappings stay: unused pointers into them may be left. */
-    pthread_mutex_init(&lock, NULL); /* another thread of the parent may have held it */
+    pthread_mutex_init(&store_lock, NULL); /* another thread of the parent may have held it */
     store_header = NULL;
     kept_descriptor = -1;
     all_mapped = NULL;
@@ -230,9 +230,9 @@ struct block *store_take(size_t bytes, uint32_t owner) {
         unsigned power = LEAST_BLOCK;
         while ((size_t)1 << power < bytes)
             power++;
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&store_lock);
         block = take_mapped(power);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&store_lock);
         if (!block)
             atomic_fetch_add(&store_header->missed, 1);
     }
@@ -261,8 +261,8 @@ void store_give(void *content) {
     while ((size_t)1 << power < block->bytes)
         power++;
     store_publish(block, BLOCK_FREE);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&store_lock);
     memcpy(block->content, &given_back[power], sizeof block);
     given_back[power] = block;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&store_lock);
 }

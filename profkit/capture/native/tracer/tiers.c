@@ -15,7 +15,7 @@
 #include "waiting.h"
 
 /* Time between two checks of the budget, ns. */
-#define LOOK_EVERY_NS 5000000
+#define CHECK_EVERY_NS 5000000
 
 /* Credit of tracing beyond the budget, ns: for programs of a few dozen ms, and, if sampled before, to see that it
  * should have stayed so. */
@@ -164,7 +164,7 @@ static void enter(enum tier tier) {
     tiers_burst_until = 0;
     burst_asked = false;
     n_bursts = 0;
-    tiers_due = tier == TIER_EXACT ? clock_ticks() + clock_ticks_in(LOOK_EVERY_NS) : INT64_MAX;
+    tiers_due = tier == TIER_EXACT ? clock_ticks() + clock_ticks_in(CHECK_EVERY_NS) : INT64_MAX;
     int64_t now_ns = clock_monotonic_ns();
     if (store && store->n == 1 && now_ns - store->spans[0].at_ns < NOTHING_YET_NS)
         store->n = 0;
@@ -251,7 +251,7 @@ void tiers_look(void) {
     store_effect();
     if (budget > 0 && spent > credit())
         tiers_want(TIER_SAMPLED);
-    tiers_due = now + clock_ticks_in(LOOK_EVERY_NS);
+    tiers_due = now + clock_ticks_in(CHECK_EVERY_NS);
 }
 
 bool tiers_ran(int64_t ns, bool moves) {

@@ -38,7 +38,7 @@ static void accumulate(const struct table *table, const struct reading *reading,
     *blocked += (reading->at - table->read.at) - (reading->run - table->read.run) - waited;
 }
 
-static int64_t between(int64_t low, int64_t value, int64_t high) {
+static int64_t limited(int64_t low, int64_t value, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
@@ -90,8 +90,8 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
     bool is_long = gap > table->long_gap;
     /* A long interval holds at most its length of waiting; the rest belongs to earlier short ones. */
     int64_t most = is_long ? clock_ns_in(gap) : INT64_MAX;
-    int64_t wait = between(0, table->uncharged_wait, most);
-    int64_t blocked = between(0, table->uncharged_blocked, most - wait);
+    int64_t wait = limited(0, table->uncharged_wait, most);
+    int64_t blocked = limited(0, table->uncharged_blocked, most - wait);
     charge(table, runner, wait, blocked);
     adapt(table, now, is_long ? most : 0, wait + blocked);
     /* If something is left, `due` stays, so that the next short interval charges it. */
@@ -108,6 +108,6 @@ void waiting_settle(struct table *table, bool own_thread) {
         accumulate(table, &reading, &table->uncharged_wait, &table->uncharged_blocked);
         remember(table, &reading);
     }
-    charge(table, table->top, between(0, table->uncharged_wait, INT64_MAX),
-           between(0, table->uncharged_blocked, INT64_MAX));
+    charge(table, table->top, limited(0, table->uncharged_wait, INT64_MAX),
+           limited(0, table->uncharged_blocked, INT64_MAX));
 }

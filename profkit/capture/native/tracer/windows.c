@@ -53,7 +53,7 @@ _Static_assert(offsetof(struct windows, windows) == WINDOWS_HEADER_BYTES, "windo
 
 static struct windows *page;
 
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
+static long call_futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
     return syscall(SYS_futex, (uint32_t *)word, operation, value, timeout, NULL, 0);
 }
 
@@ -61,7 +61,7 @@ void windows_ring(void) {
     if (!page)
         return;
     atomic_fetch_add(&page->bell, 1);
-    futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
+    call_futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 /* Map the page, making it if nobody has. A half-made file has its full size but no magic, which is not needed here. */
@@ -205,7 +205,7 @@ bool windows_wait(const atomic_bool *stopped, int64_t until) {
             break;
         }
         struct timespec timeout = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
-        futex(&page->bell, FUTEX_WAIT, value, &timeout);
+        call_futex(&page->bell, FUTEX_WAIT, value, &timeout);
     }
     atomic_store(&waiting, false);
     return page && !atomic_load(stopped);
@@ -215,12 +215,12 @@ bool windows_wait(const atomic_bool *stopped, int64_t until) {
 void windows_end_wait(void) {
     for (int i = 0; page && i < 1000 && atomic_load(&waiting); i++) {
         struct timespec pause = {.tv_nsec = 20000};
-        futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
+        call_futex(&page->bell, FUTEX_WAKE, INT_MAX, NULL);
         nanosleep(&pause, NULL);
     }
 }
 
-static PyMethodDef functions[] = {
+static PyMethodDef functions_of_windows[] = {
     {"windows_map", windows_map, METH_O,
      "windows_map(path)\n--\n\nShare this file with the other processes of the machine; whether that is possible."},
     {"window_open", window_open, METH_VARARGS,
@@ -238,4 +238,4 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int windows_add_to(PyObject *module) { return PyModule_AddFunctions(module, functions); }
+int windows_add_to(PyObject *module) { return PyModule_AddFunctions(module, functions_of_windows); }
