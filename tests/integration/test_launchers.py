@@ -264,8 +264,10 @@ def test_workers_of_pytest_xdist(tmp_path: Path) -> None:
         "@pytest.mark.parametrize('number', range(8))\n"
         "def test_step(number):\n    step()\n"
     )
-    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", ".")
-    run = captured(tmp_path, sys.executable, *words)
+    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "xdist", "-n", "2", ".")
+    # Without other plugins, which take a second to be imported.
+    env = environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    run = captured(tmp_path, sys.executable, *words, env=env)
     steps = [count for process in run.processes if (count := calls(process).get("step"))]
     assert (len(steps), sum(steps)) == (2, 8)
 
