@@ -6,6 +6,7 @@ lines, by what was missing (`tests.requirements`).
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
@@ -55,6 +56,17 @@ def pytest_xdist_auto_num_workers() -> int:
     """Return one more than there are CPUs: a third of the time, tests wait for programs, pipes and clocks."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cpus + 1
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[object]:
+    """Keep the garbage collector from tests and modules, all of which stay: it would look at them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

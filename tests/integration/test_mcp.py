@@ -8,11 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.integration.capturing import in_process
-
-mcp = pytest.importorskip("mcp")
+from tests.requirements import imported
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp"
 SIDES = {"baseline": str(SAMPLES / "clean-1.prof"), "candidate": str(SAMPLES / "oversubscribed.prof")}
@@ -25,7 +22,7 @@ SAME: tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...] = (
 )
 
 
-async def answers() -> tuple[set[str], list[Any]]:
+async def answers(mcp: Any) -> tuple[set[str], list[Any]]:
     server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "profkit", "mcp"])
     async with mcp.Client(server) as client:
         listed = (await client.list_tools()).tools
@@ -35,7 +32,7 @@ async def answers() -> tuple[set[str], list[Any]]:
 
 
 def test_tools_answer_as_the_command_line_does() -> None:
-    names, (*found, missing) = asyncio.run(answers())
+    names, (*found, missing) = asyncio.run(answers(imported("mcp")))
     assert names == {tool for tool, _, _ in SAME}
     for answer, (tool, _, words) in zip(found, SAME, strict=True):
         printed = json.loads(in_process(Path(), *words, "--format", "json").stdout)

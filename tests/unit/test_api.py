@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas
-import polars
 import pyarrow
 import pytest
 from hypothesis import given
@@ -309,6 +307,8 @@ def test_pyarrow_finds_it_valid() -> None:
 
 
 def test_pandas_takes_it() -> None:
+    import pandas
+
     if hasattr(pandas.DataFrame, "from_arrow"):
         frame = pandas.DataFrame.from_arrow(MIXED)
     else:  # before pandas 3.0
@@ -330,6 +330,8 @@ values = st.one_of(
 
 @given(values)
 def test_whatever_is_in_a_column(column: Column) -> None:
+    import polars
+
     table = Columns({"x\n": column})
     read = pyarrow.table(table)
     read.validate(full=True)

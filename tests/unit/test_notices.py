@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import json
 import math
 import pickle
@@ -32,12 +31,6 @@ PACKAGE = ROOT / "profkit"
 CODES_FROM_TABLES = (PACKAGE / "model" / "notices.py", PACKAGE / "formats" / "codec.py")
 
 
-@functools.cache
-def trees() -> list[tuple[Path, ast.Module]]:
-    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "agent" not in path.relative_to(PACKAGE).parts]
-    return [(path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path))) for path in paths]
-
-
 def keys_of(node: ast.expr | None) -> set[str] | None:
     """Names in a literal of numbers; ``None`` where it is no literal."""
     if node is None:
@@ -47,13 +40,13 @@ def keys_of(node: ast.expr | None) -> set[str] | None:
     return {str(key.value) for key in node.keys if isinstance(key, ast.Constant)}
 
 
-def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, bool, int]]:
+def made(path: Path) -> Iterator[tuple[str, set[str] | None, bool, int]]:
     """Codes of the notices that a module makes, the names of their numbers where these are written there, and
     whether they have a subject.
 
     A code that is an expression is given as the expression, unless it is that of another notice.
     """
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
             code = ast.unparse(node.args[0])
             literal = isinstance(node.args[0], ast.Constant)
@@ -73,9 +66,6 @@ def made(path: Path, tree: ast.Module) -> Iterator[tuple[str, set[str] | None, b
                 yield str(code.value), keys_of(fields.get("numbers")), has_subject, node.lineno
 
 
-MADE = [(path, *found) for path, tree in trees() for found in made(path, tree)]
-
-
 def example(code: str, *, optional: bool) -> Notice:
     """A notice of a code, with numbers of the right units."""
     values: dict[str, Number] = {"count": 1234, "bytes": 1 << 32, "s": 0.25, "Hz": 50, "CPUs": 16.0}
@@ -88,17 +78,16 @@ def example(code: str, *, optional: bool) -> Notice:
     return Notice(code, "the subject", numbers)
 
 
-def test_codes_are_those_that_are_made_somewhere_and_have_a_sentence() -> None:
+def test_codes_and_numbers_are_those_that_are_made_somewhere_and_have_a_sentence() -> None:
+    paths = [path for path in sorted(PACKAGE.rglob("*.py")) if "agent" not in path.relative_to(PACKAGE).parts]
+    everywhere = [(path, *found) for path in paths for found in made(path)]
     made_by_prefix = ["sampled-profile", "threads-in-one-stack"]
     of_older_files = words_of(
         "free-threaded functions-throttled no-snapshots nvtx-not-patchable nvtx-patched waiting-sampled "
         "waiting-sampling-failed"
     )
-    assert set(SENTENCES) == {code for _, code, *_ in MADE} | {*made_by_prefix, *of_older_files}
-
-
-def test_numbers_are_those_that_the_code_has() -> None:
-    for path, code, names, has_subject, line in MADE:
+    assert set(SENTENCES) == {code for _, code, *_ in everywhere} | {*made_by_prefix, *of_older_files}
+    for path, code, names, has_subject, line in everywhere:
         assert not has_subject or "the subject" in notice_text(example(code, optional=True)), f"{path}:{line}"
         if names is None:
             continue
