@@ -23,7 +23,16 @@ from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Notice
 from profkit.study.trials import Interrupted, run_once
-from tests.integration.capturing import ended, in_process, profkit, started, state, wait_until
+from tests.integration.capturing import (
+    ended,
+    environment,
+    in_process,
+    profkit,
+    profkit_command,
+    started,
+    state,
+    wait_until,
+)
 from tests.requirements import imported
 from tests.shared import check_schema, screen, until_end, words_of
 
@@ -146,9 +155,13 @@ def test_a_run_that_is_ended_leaves_no_process(place: Path) -> None:
         home = place / f"home{len(option)}"
         home.mkdir()
         (home / "stubborn.py").write_text(stubborn)
-        studies.append((home, started(home, *words, *option, "--", sys.executable, "stubborn.py")))
+        command = profkit_command(*words, *option, "--", sys.executable, "stubborn.py")
+        # Ten seconds are for programs that end when they are asked to, which this one does not.
+        soon = "import profkit.study.trials as trials; trials.GRACE_S = 1.0; main()"
+        command[2] = command[2].replace("main()", soon)
+        studies.append((home, subprocess.Popen(command, cwd=home, env=environment())))
     for home, study in studies:
-        ended(study)
+        assert study.wait(240) == 0
         pid = int((home / "pid").read_text())
         wait_until(lambda pid=pid: not alive(pid), seconds=10)
         assert [path.name for path in (home / "sweep" / "runs").iterdir() if path.name.startswith(".")] == []
