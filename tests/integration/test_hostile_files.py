@@ -149,22 +149,18 @@ TAKEN: dict[str, list[Callable[[Path], dict[str, bytes]]]] = {
         columns(np.nan, "series/busy_s", "series/load", "series/psi_some_s"),
         columns(-1, "ranges/end_ns"),
     ],
-    "below 0": [
+    "numbers below 0 and texts that are markup": [
         columns(-1, *TIMES[:2], *EDGE_TIMES),
         columns(-AGES, *TIMES[2:]),
         columns(-3, *(name for name in CALLS if "primitive" in name)),
         columns(-1e18, "series/busy_s", "series/load", "series/psi_some_s"),
+        fields("\udce9\x00\x1b[31m</script>|`$", "name", "cwd", "cpu_model", "role", "python"),
     ],
-    "as many and as late as can be": [
+    "as many, as late and as long as can be": [
         columns(EXACT // 1000, *CALLS),
         columns(LAST_NS, "ranges/begin_ns", "ranges/end_ns"),
-    ],
-    "long texts": [
         fields("x" * 30_000, "name", "cwd", "cpu_model", "profkit", "started", "role", "exit", "python"),
         fields(["word"] * 20_000, "command"),
-    ],
-    "texts that are markup": [
-        fields("\udce9\x00\x1b[31m</script>|`$", "name", "cwd", "cpu_model", "role", "python")
     ],
 }
 
