@@ -83,6 +83,7 @@ class TextMask(LearnedTexts):
         self._joined: dict[str, str] = {}
         self._names: dict[tuple[str, bool], str] = {}
         self._messages: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
         for command in dict.fromkeys(command for run in gathered for command in commands_of(run)):
             masked = self.words(command)
             for word, shown in zip(command, masked, strict=False):
@@ -239,6 +240,12 @@ class TextMask(LearnedTexts):
 
     def outside(self, path: str) -> str:
         """Mask a path below no root, part by part, so that common directories stay common."""
+        known = self._paths.get(path)
+        if known is None:
+            known = self._paths[path] = self._outside(path)
+        return known
+
+    def _outside(self, path: str) -> str:
         directory, _, name = normalise(path).rpartition("/")
         if self.own_place(directory) is not None:
             return f"{self._commands.place(directory)}/{self.name(name)}"
