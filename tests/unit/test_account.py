@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -61,10 +61,11 @@ def as_plain(run: Run) -> Run:
 
 
 def sample_files() -> list[tuple[str, str]]:
+    """Each two runs of a workload; a property below is that swapped sides have the same parts."""
     found = []
     for workload in sorted(p for p in SAMPLES.iterdir() if list(p.glob("*.prof"))):
         names = [f"{workload.name}/{path.name}" for path in sorted(workload.glob("*.prof"))]
-        found += permutations(names, 2)
+        found += combinations(names, 2)
     return found
 
 
