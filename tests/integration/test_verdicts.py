@@ -120,7 +120,7 @@ def test_a_function_that_an_option_chose_is_different_work(tmp_path: Path) -> No
 
 #: The same, chosen between functions that are defined in another one: no list of definitions has them.
 NESTED = CHOSEN.replace(
-    "(sharpen if", "((lambda image: [pixel for _ in range(40) for pixel in image][:len(image)]) if"
+    "(sharpen if", "((lambda image: [pixel for _ in range(12) for pixel in image][:len(image)]) if"
 )
 
 
