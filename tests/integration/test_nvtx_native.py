@@ -21,7 +21,7 @@ from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 from tests.integration.capturing import on_a_small_disk
 from tests.integration.tracing import SANITIZED, compiler, sanitizer
 from tests.requirements import require
-from tests.shared import finished, succeeded
+from tests.shared import finished, made_once, succeeded
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "profkit" / "capture" / "native" / "nvtx").glob("*.c"))
@@ -32,15 +32,16 @@ STRICT = ("-std=c11", "-g", "-Wall", "-Wextra", "-Werror")
 class Built:
     """Collector and client, compiled one way."""
 
-    def __init__(self, directory: Path, flags: tuple[str, ...]) -> None:
-        self.library, self.client = directory / "collector.so", directory / "client"
-        shared = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete")
-        self._compile(*STRICT, *flags, *shared, *map(str, SOURCES), "-o", str(self.library), "-pthread")
-        self._compile(*STRICT, *flags, str(CLIENT), "-o", str(self.client), "-pthread", "-ldl")
+    def __init__(self, *flags: str) -> None:
+        words = [compiler(), *STRICT, *flags]
 
-    @staticmethod
-    def _compile(*words: str) -> None:
-        succeeded([compiler(), *words])
+        def compiled(directory: Path) -> None:
+            shared = ("-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-pthread")
+            succeeded([*words, *shared, *SOURCES, "-o", directory / "collector.so"])
+            succeeded([*words, CLIENT, "-o", directory / "client", "-pthread", "-ldl"])
+
+        directory = made_once((*words, CLIENT), compiled)
+        self.library, self.client = directory / "collector.so", directory / "client"
 
     def run(
         self,
@@ -61,14 +62,14 @@ class Built:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    return Built(tmp_path_factory.mktemp("plain"), ("-O2",))
+def plain() -> Built:
+    return Built("-O2")
 
 
 @pytest.fixture(scope="module")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Built:
+def sanitized() -> Built:
     sanitizer()
-    return Built(tmp_path_factory.mktemp("sanitized"), SANITIZED)
+    return Built(*SANITIZED)
 
 
 def logs(spool: Path) -> list[NvtxLog]:
