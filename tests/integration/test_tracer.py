@@ -168,7 +168,7 @@ def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:
 
 
 def test_a_defect_of_the_tracer_is_seen_by_valgrind(defective: Path) -> None:
-    require("valgrind", bool(required() & {"valgrind", "all"}), "it takes a minute, and is not promised")
+    require("valgrind", bool(required() & {"valgrind", "all"}), "a defect is looked for where it is promised")
     tracer = build(include_directory(interpreter("3.11")), False, instead=defective)
     command, env = under_valgrind("3.11", tracer, "deep")
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
