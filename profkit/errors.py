@@ -25,7 +25,10 @@ class UsageError(ProfkitError):
         self.problem = problem
         self.parameter = parameter
         self.value = str(value)
-        super().__init__(self.told(parameter))
+        super().__init__(problem, parameter, self.value)  # as `pickle` calls it again
+
+    def __str__(self) -> str:
+        return self.told(self.parameter)
 
     def told(self, name: str) -> str:
         """Return the message with the parameter called `name`."""
@@ -43,4 +46,7 @@ class FormatError(ProfkitError):
         self.path = str(path)
         self.problem = problem
         self.hint = hint
-        super().__init__(f"{self.path}: {problem}" + (f" ({hint})" if hint else ""))
+        super().__init__(self.path, problem, hint)  # as `pickle` calls it again
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}" + (f" ({self.hint})" if self.hint else "")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -115,8 +116,8 @@ class Columns:
         return np.where(found.mask, np.nan, found.data)
 
     def __iter__(self) -> Iterator[Any]:
-        row = namedtuple("Row", self._columns)  # type: ignore[misc]  # its fields are known here only
-        return map(row._make, zip(*(column.tolist() for column in self._columns.values()), strict=True))
+        rows = zip(*(column.tolist() for column in self._columns.values()), strict=True)
+        return map(_row_type(tuple(self._columns))._make, rows)
 
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns as lists of plain Python values, ``None`` where unknown.
@@ -165,6 +166,18 @@ class Columns:
         ]
         table = Table(heads, tuple(map(Row, zip(*cells, strict=True))))
         return f'<div class="profkit">{table_markup(table)}<p>{self._length:,} rows</p></div>'
+
+
+@lru_cache
+def _row_type(names: tuple[str, ...]) -> Any:
+    """Return the type of rows with these columns; as no module has it, its rows are pickled with their names."""
+    named = namedtuple("Row", names)  # type: ignore[misc]  # its fields are known here only
+    copyreg.pickle(named, lambda row: (_row, (names, tuple(row))))
+    return named
+
+
+def _row(names: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return _row_type(names)(*values)
 
 
 def _arrow(column: Column) -> Any:

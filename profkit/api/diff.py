@@ -59,7 +59,7 @@ def diff(
     FormatError
         A side cannot be read, or has no file.
     UsageError
-        A side is empty, `by` is invalid, or a run has no such process or range.
+        A side is empty, `by` or `batch_size` is invalid, or a run has no such process or range.
     """
     check_ranked_by(by)
     first, second = _side(baseline), _side(candidate)

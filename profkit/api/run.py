@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from profkit.api.columns import Column, Columns, columns_of
 from profkit.api.reported import Layout, Reported
+from profkit.errors import UsageError
 from profkit.formats import load_run
 from profkit.measure.selected_processes import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
@@ -53,7 +54,7 @@ def read(
     FormatError
         The file cannot be read.
     UsageError
-        The run has no such process, or `by` is invalid.
+        The run has no such process, or `by` or `batch_size` is invalid.
     """
     check_ranked_by(by)
     running = None if os.path.isfile(path) else _running(path)
@@ -74,11 +75,18 @@ def iteration_names(
     iteration: Sequence[str], load: Sequence[str], compute: Sequence[str], batch_size: int | None
 ) -> IterationNames | None:
     """Return the user's names of ranges; ``None`` without any."""
+    if batch_size is not None and batch_size < 1:
+        raise UsageError("give the number of samples, 1 or more", "batch_size", batch_size)
     if not (iteration or load or compute or batch_size):
         return None
     from profkit.measure.iterations import IterationNames
 
-    return IterationNames(tuple(iteration), tuple(load), tuple(compute), batch_size)
+    return IterationNames(_names(iteration), _names(load), _names(compute), batch_size)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    """Return names; one text is one name, and not a sequence of letters."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 class Run(Reported):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import re
 import shutil
 import sys
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 
 import profkit
 from profkit.api.columns import Column, Columns, flags, numbers, texts, wholes
-from profkit.errors import FormatError, ProfkitError, UsageError
+from profkit.errors import CaptureError, FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.model import RunSet
 from profkit.report.renderers import RENDERERS
@@ -209,13 +210,27 @@ read, diff = profkit.read, profkit.diff
             lambda: diff(RANKS, RANKS, load=["disk"]),
             "load disk: no NVTX range has that name, there are: allreduce",
         ),
+        (lambda: diff(RANKS, RANKS, load="disk"), "load disk: no NVTX range has that name"),
+        (lambda: read(RANKS, batch_size=0), "batch_size 0: give the number of samples"),
     ],
-    ids=words_of("by diff-by no-process process format limit suffix load"),
+    ids=words_of("by diff-by no-process process format limit suffix load one-name batch"),
 )
 def test_errors_name_the_parameter_and_no_option(call: Callable[[], object], message: str) -> None:
     with pytest.raises(UsageError, match=message) as error:
         call()
     assert "--" not in str(error.value)
+
+
+def test_results_and_errors_pass_between_processes(ranks: profkit.Run, contended: profkit.Diff) -> None:
+    for result in (ranks, contended):
+        again = pickle.loads(pickle.dumps(result))
+        assert again.report("json") == result.report("json")
+        table = result.functions()
+        assert pickle.loads(pickle.dumps(list(table)))[0]._asdict() == next(iter(table))._asdict()
+    error = FormatError("a.prof", "is damaged", "capture it again")
+    for raised in (error, UsageError("is none", "by", "x"), CaptureError("it is traced")):
+        again = pickle.loads(pickle.dumps(raised))
+        assert (type(again), str(again), vars(again)) == (type(raised), str(raised), vars(raised))
 
 
 def test_a_report_is_not_written_over_what_was_read(tmp_path: Path) -> None:
