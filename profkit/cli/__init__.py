@@ -7,6 +7,7 @@ imports only what every interpreter loads at its start, until `own_path` has run
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -17,10 +18,12 @@ from profkit.errors import ProfkitError, UsageError
 TYPE_CHECKING = False  # until `own_path` runs, a project's typing.py would be imported instead
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import NoReturn, TextIO
 
     from click import ClickException
 
+#: Errors of a full disk; a failed write names no file.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 #: Options whose names differ from the API's parameters.
 _OPTIONS = {"output": "-o"}
 #: Garbage collector threshold: imports reach its default, 700, a hundred times.
@@ -37,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if arguments is None:
         own_path()
         gc.set_threshold(_NEW_OBJECTS)
+    _open_streams()
     import click
 
     from profkit.cli.app import app
@@ -55,12 +59,28 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(error.exit_code)
     except OSError as error:
         # An unexpected error of file access, such as a name that is too long.
-        if error.filename is None:
+        if error.filename is None and error.errno not in _FULL:
             raise
-        say(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
+        where = "cannot write: " if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        hint = "; free some space" if error.errno in _FULL else ""
+        say(f"error: {where}{error.strerror}{hint}")
+        if error.filename is None:
+            discard(sys.stdout)
         sys.exit(2)
     # `app.main` returns the exit code of a command that ended early; a command's own result is not a code.
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _open_streams() -> None:
+    """Open the null device for streams that the parent closed: ``print`` would use the other one."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def discard(stream: TextIO) -> None:
+    """Discard what a stream still holds and cannot write; the interpreter would fail at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _refused(error: ClickException) -> int:
@@ -90,8 +110,11 @@ def told(error: ProfkitError) -> str:
 
 
 def say(line: str) -> None:
-    """Print a line for the user on standard error."""
-    print(f"profkit: {printable(line)}", file=sys.stderr)
+    """Print a line for the user on standard error; a closed reader must not change the exit code."""
+    try:
+        print(f"profkit: {printable(line)}", file=sys.stderr)
+    except OSError:
+        discard(sys.stderr)
 
 
 def printable(message: str) -> str:

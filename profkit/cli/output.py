@@ -14,7 +14,7 @@ from pathlib import Path
 
 from profkit.api.files import keep_inputs, write_file
 from profkit.api.reported import Reported, rows_of
-from profkit.cli import say
+from profkit.cli import discard, say
 from profkit.cli.options import ReportOptions
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
@@ -157,8 +157,7 @@ def emit(text: str, output: Path | None) -> None:
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The interpreter must not flush the rest of the buffer again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
 
 
 def emit_chunks(chunks: Iterable[bytes], output: Path | None, *, packed: bool = False) -> None:
@@ -178,7 +177,7 @@ def emit_chunks(chunks: Iterable[bytes], output: Path | None, *, packed: bool = 
             sys.stdout.buffer.write(chunk)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)
 
 
 def _compressed(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -427,6 +427,27 @@ def test_a_closed_pipe_is_quiet_and_keeps_the_answer(profiles: Path) -> None:
     assert done.returncode == 1
 
 
+def test_a_closed_stream_changes_neither_answer_nor_output(profiles: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "profkit", "diff", profiles / "a.prof", profiles / "twice.prof"]
+
+    def through_shell(redirected: str, *more: str) -> subprocess.CompletedProcess[str]:
+        words = ["bash", "-c", f'exec "$@" {redirected}', "-", *command, "--format", "json", *more]
+        return subprocess.run(words, capture_output=True, text=True, cwd=ROOT, check=False)
+
+    # `print` to a closed stderr prints to stdout.
+    done = through_shell("2>&-", "--fail-on", "workload-change")
+    assert (done.returncode, json.loads(done.stdout)["schema"]) == (1, "profkit.diff/2")
+    assert [*vars(through_shell(">&-")).values()][1:] == [0, "", ""]
+    # Exit status 1 would be the gate's.
+    report = tmp_path / "report.json"
+    assert through_shell("2>/dev/full", "--fail-on", "contention", "-o", str(report)).returncode == 0
+    done = through_shell(">/dev/full")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "profkit: error: cannot write: No space left on device; free some space\n",
+    )
+
+
 def test_output_fits_what_stdout_can_print(profiles: Path) -> None:
     pair = profiles / "a.prof", profiles / "twice.prof"
     ascii_only = run("diff", *pair, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
