@@ -82,7 +82,7 @@ def take_reading() -> Reading:
 
 
 def _cpuinfo() -> Iterator[tuple[str, str]]:
-    with contextlib.suppress(OSError), open("/proc/cpuinfo", errors="replace") as file:
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         for line in file:
             key, _, value = line.partition(":")
             yield key.strip(), value.strip()

@@ -51,7 +51,13 @@ def _git(*words: str) -> str | None:
     command = ["git", "--no-optional-locks", *words]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # names of changed files are any bytes, with core.quotePath off
+            timeout=5,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -134,7 +134,7 @@ def run_in(pid: int, python: Python, script: Path) -> str:
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             timeout=_PATIENCE_S,
         )

@@ -94,14 +94,17 @@ def test_the_cpus_that_each_process_may_use(tmp_path: Path) -> None:
 
 def test_git_revision(tmp_path: Path) -> None:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
-    (tmp_path / "train.py").write_text("print(1)\n")
-    for words in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
+    odd = tmp_path / os.fsdecode(b"l\xe9.txt")
+    for file in (tmp_path / "train.py", odd):
+        file.write_text("print(1)\n")
+    unquoted = ["config", "core.quotePath", "false"]  # git then prints the bytes of a name as they are
+    for words in (["init", "-q"], unquoted, ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], cwd=tmp_path, check=True, capture_output=True)
     revision = succeeded(["git", "rev-parse", "HEAD"], tmp_path).stdout.strip()
     for dirty in (False, True):
         run = captured(tmp_path, sys.executable, "train.py")
         assert run.manifest.git == {"revision": revision, "dirty": dirty}
-        (tmp_path / "train.py").write_text("print(2)\n")
+        odd.write_text("print(2)\n")
 
 
 def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:

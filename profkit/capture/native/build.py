@@ -143,7 +143,11 @@ def build(library: Library, directory: Path, strict: bool = False) -> Path | Non
     try:
         try:
             done = subprocess.run(
-                [*command, *map(str, sources), "-o", temporary], capture_output=True, text=True, check=False
+                [*command, *map(str, sources), "-o", temporary],
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
             )
         except OSError as error:
             raise NativeError(f"{command[0]} cannot be run: {error}") from None
