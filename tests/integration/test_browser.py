@@ -330,6 +330,7 @@ def test_the_flame_graph_zooms_by_mouse_and_by_keyboard(page: Tab) -> None:
     assert "backward (mpi_train.py:70)" in texts(page, "#flame-said")[0]
     for part in ("with all it calls per iteration", "queued", "running", " of the whole"):
         assert part in texts(page, "#flame-said")[0], part
+    assert not re.search(r"\d calls", texts(page, "#flame-said")[0]), "they are estimated"
     assert active(page).startswith("backward")
     page.press("Escape")
     assert flame(page)["train"]["width"] == 100

@@ -85,8 +85,12 @@ function startFlame() {
     for (const [part, text] of graph.waits ? [["running", "running"], ["queued", "queued"], ["blocked", "off the CPU"]] : []) {
       if (after[part].within[node] > 0 || before?.[part].within[node] > 0) parts.push(`${text} ${both(part, "within", node)}`);
     }
-    const calls = count(Math.round(ncalls(graph.after, node))), was = graph.before && count(Math.round(ncalls(graph.before, node)));
-    if (row >= 0) parts.push(`${was && was !== calls ? `${was} → ${calls}` : calls} ${graph.measured ? "" : "of its "}calls${per}`);
+    // Contexts of functions with estimated calls have those that were seen: a part of them.
+    const told = (known, columns) => (known.exact(row) ? count(Math.round(ncalls(columns, node))) : UNKNOWN);
+    const calls = row < 0 ? UNKNOWN : told(functions.after, graph.after);
+    const was = row < 0 || !before ? calls : told(functions.before, graph.before);
+    const counted = was === calls ? calls : `${was} → ${calls}`;
+    if (counted !== UNKNOWN) parts.push(`${counted} ${graph.measured ? "" : "of its "}calls${per}`);
     const title = row < 0 ? "calls that are too short to draw separately" : name(node);
     const where = row < 0 ? "" : ` (${functions.where(row)})`;
     const more = row >= 0 && data.calls ? [" ", link("Who calls it?", () => choose(row))] : [];

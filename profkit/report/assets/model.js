@@ -30,6 +30,7 @@ function columns(side, n, ranks, other, uncounted) {
     rank: Int32Array.from(side.rank ?? ranks),
     stored,
     ncalls,
+    exact: (row) => !uncounted && !unknown.has(row) && !estimated.has(row),
     // The text of a function's calls, or of some of them.
     calls: (row, value = ncalls[row]) => (unknown.has(row) ? UNKNOWN : (estimated.has(row) ? "~" : "") + count(value)),
     tottime: nanoseconds(side.tottime),
