@@ -38,7 +38,7 @@ _FORMATS = {
     "pprof": (".pb.gz", "pprof_write", "pprof_profile"),
     "collapsed": (".collapsed", "collapsed_write", "collapsed_stacks"),
     "callgrind": (".callgrind", "callgrind", "callgrind_profile"),
-    "pstats": (".pstats.prof", "pstats_write", "write_pstats"),
+    "pstats": (".pstats.prof", "pstats_write", "pstats_profile"),
     "csv": (".csv", "", ""),
     "parquet": (".parquet", "", ""),
 }
@@ -113,7 +113,6 @@ def _made(to: str, runs: Sequence[Run]) -> tuple[Iterable[bytes], Sequence[str]]
         return table_as_csv(run) if to == "csv" else table_as_parquet(run), ()
     _, module, name = _FORMATS[to]
     write = getattr(importlib.import_module(f"profkit.formats.export.{module}"), name)
-    if to == "pstats":
-        return (write(select(run).profile),), ()
-    made = write(run, select(run).profile) if to == "callgrind" else write(runs if to == "firefox" else run)
+    summed = to in ("callgrind", "pstats")
+    made = write(run, select(run).profile) if summed else write(runs if to == "firefox" else run)
     return made.chunks, made.left_out

@@ -7,6 +7,7 @@ import functools
 import gzip
 import io
 import json
+import marshal
 import re
 import shutil
 import sys
@@ -63,7 +64,7 @@ def estimated(tmp_path: Path) -> Path:
     """Write a profile in which the calls of one function are estimated, and those of another unknown."""
     rows = [replace(row, ncalls=n, wait=None, cumwait=None) for row, n in zip(ROWS, (1, 2, 0), strict=True)]
     known = [(1, 1, 0, 0.0), (1.5, 2.5, 50, 0.1), (np.nan, np.nan, 20, 0.1)]
-    sampled = with_estimates(profile(rows), known)
+    sampled = with_estimates(profile(rows, [(0, 1, 2, 5.0), (0, 2, 1, 2.0)]), known)
     path = tmp_path / "estimated.prof"
     write_run(path, Run("run.prof", (Process(10, threads=(Thread(sampled, 10, "MainThread"),)),)))
     return path
@@ -144,6 +145,10 @@ def test_estimated_calls_are_not_written_as_exact(estimated: Path, capsys: Captu
     found = {stack: value[:2] for stack, value in values.items()}
     assert found == {("main",): [1, 0], ("f",): [0, 50], ("g;h",): [0, 20]}
     assert "left out: calls of 2 functions, which are estimated or not known" in capsys.readouterr().err
+    written = marshal.loads(exported(estimated, "pstats"))
+    calls = {name: (row[1], *(edge[0] for edge in row[4].values())) for (_, _, name), row in written.items()}
+    assert calls == {"main": (1,), "f": (2, 2), "g;h": (0, 0)}
+    assert "left out: that calls of 2 functions are estimates, or not known" in capsys.readouterr().err
 
 
 def test_pprof_is_read_as_it_was_written(story: Path, tmp_path: Path) -> None:
