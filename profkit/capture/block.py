@@ -86,7 +86,8 @@ class Block(agent.Leaving):
 
     def __call__(self, function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         """Return `function` with each call captured; raise `TypeError` for coroutines and generators."""
-        if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        later = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+        if any(is_one(function) for is_one in later):
             raise TypeError("calling this function does not run its body: use a with block inside it")
 
         @functools.wraps(function)

@@ -8,7 +8,7 @@ import pickle
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,10 @@ def test_what_runs_later_is_not_captured_by_its_call() -> None:
     def items() -> Iterator[int]:
         yield 1
 
-    for function in (later, items):
+    async def later_items() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (later, items, later_items):
         with pytest.raises(TypeError, match="use a with block inside it"):
             profkit.capture("x.prof")(function)
 
