@@ -67,13 +67,7 @@ def _profile(shell: Any, options: argparse.Namespace, cell: str) -> Any:
     with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
         kept = None if options.output is None else os.path.expanduser(options.output)
         output = kept or os.path.join(directory, "cell.prof")
-        try:
-            value = _run(shell, cell, output)
-        except ProfkitError:
-            raise
-        except BaseException:
-            shell.showtraceback()
-            return None
+        value = _run(shell, cell, output)  # what the cell raises ends it, and a notebook that runs unattended
         run = read(output, by=options.by)
         result: Reported = run
         if options.diff is not None:

@@ -74,6 +74,7 @@ def test_what_goes_wrong_is_told_as_ipython_tells_it(tmp_path: Path) -> None:
         *("%%profkit -o raised.prof\ndef broken():\n    return 1 / 0\nbroken()", "%%profkit\nx = ("),
         *("%%profkit -o no/where.prof\nx = 1", "%%profkit --by weather\nx = 1", "%%profkit\nx = 2\nx"),
     )
+    assert [said["ok"] for said in (raised, wrong, nowhere, by, after)] == [False] * 4 + [True]
     assert "ZeroDivisionError" in raised["out"]
     assert "return 1 / 0" in raised["out"], "the traceback has the cell's source"
     assert (tmp_path / "raised.prof").exists()
