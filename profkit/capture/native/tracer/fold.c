@@ -168,19 +168,21 @@ static void fold(struct ended *ended, size_t n) {
     }
 }
 
+/* Whether nothing but `kept` has the table of an ended thread. */
+static bool is_left(const struct table *table) { return table_ended(table) && atomic_load(&table->references) == 1; }
+
 void tables_fold(void) {
-    size_t n = 0, sums = 0;
+    size_t most = 0, n = 0, sums = 0;
     for (size_t i = 0; i < n_kept; i++)
-        n += table_ended(kept[i]) && atomic_load(&kept[i]->references) == 1;
-    if (n < MOST_ENDED + FOLD_AT_ONCE)
+        most += is_left(kept[i]);
+    if (most < MOST_ENDED + FOLD_AT_ONCE)
         return;
-    struct ended *ended = calloc(n, sizeof *ended);
+    struct ended *ended = calloc(most, sizeof *ended);
     if (!ended)
         return;
-    n = 0;
-    for (size_t i = 0; i < n_kept; i++) {
+    for (size_t i = 0; i < n_kept && n < most; i++) { /* other threads may end meanwhile */
         struct table *table = kept[i];
-        if (!table_ended(table) || atomic_load(&table->references) != 1)
+        if (!is_left(table))
             continue;
         /* An earlier sum is always folded. */
         ended[n++] = (struct ended){table, table->n_folded ? -1 : own_ticks(table)};

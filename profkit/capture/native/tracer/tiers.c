@@ -443,7 +443,9 @@ static struct table *table_here(void) {
     pid_t native = kernel_thread_id();
     unsigned long ident = (unsigned long)pthread_self();
     table = tables_running(native, ident);
-    return table ? table : table_new(TABLE_OF_SAMPLES, native, ident);
+    if (!table && (table = table_new(TABLE_OF_SAMPLES, native, ident)))
+        table_release(table); /* it is kept, and this thread's until its end */
+    return table;
 }
 
 static struct function *function_of(struct table *table, uintptr_t code) {
