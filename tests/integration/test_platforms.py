@@ -1,4 +1,4 @@
-"""Capturing where there is no /proc, no fork and no compiled part, as on macOS and Windows.
+"""Capturing where there is no /proc, no fork and no compiled part, as on macOS and Windows; and with large pages.
 
 There is no such machine among those that test this project, so the interpreters of launcher and target are made to
 lack what these systems lack (programs/other_platform.py), from their start on.
@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, ROOT, calls, codes, environment
-from tests.interpreters import interpreter
+from tests.integration.capturing import PROGRAMS, ROOT, calls, captured, codes, environment, ranges_of
+from tests.integration.tracing import compiler, require_tracer
+from tests.interpreters import BOTH_WAYS, interpreter
 from tests.shared import finished
 
 PLATFORMS = ["macos", "windows"]
@@ -82,3 +83,39 @@ def test_a_command_that_is_not_there(platform: str, tmp_path: Path) -> None:
     assert done.returncode in (2, 127)
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+RANGES = """
+import ctypes, os, threading
+library = ctypes.CDLL(os.environ["NVTX_INJECTION64_PATH"])
+def leaf():
+    library.profkit_nvtx_push(b"part")
+    library.profkit_nvtx_pop()
+def work():
+    for i in range(1000):
+        leaf()
+    globals().update((f"f{i}", eval(f"lambda: {i}")) for i in range(1000))
+for _ in range(2):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+if os.fork() == 0:
+    work()
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.parametrize("version", BOTH_WAYS)
+def test_pages_of_64_kib(version: str, tmp_path: Path) -> None:
+    """Files are mapped in parts that begin anywhere in a page."""
+    require_tracer()
+    pages = tmp_path / "large_pages.so"
+    source = ROOT / "tests" / "native" / "large_pages.c"
+    subprocess.run([compiler(), "-shared", "-fPIC", "-Wall", "-Werror", source, "-o", pages], check=True)
+    (tmp_path / "program.py").write_text(RANGES)
+    command = ("env", f"LD_PRELOAD={pages}", interpreter(version), "program.py")
+    run = captured(tmp_path, *command)
+    assert [calls(process)["leaf"] for process in run.processes] == [2000, 1000]
+    assert [len(ranges_of(process).name) for process in run.processes] == [2000, 1000]
+    assert codes(run) == []

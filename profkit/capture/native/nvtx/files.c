@@ -55,15 +55,18 @@ static void *map_more(const char *path, int flags, uint64_t offset, size_t bytes
     int fd = open(path, O_RDWR | O_CLOEXEC | flags, 0600);
     if (fd < 0)
         return NULL;
-    void *memory = MAP_FAILED;
-    if (reserve(fd, offset, bytes))
-        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
-    else
-        errno = ENOSPC;
-    int error = errno;
+    void *memory = map_reserved(fd, offset, bytes);
     close(fd);
-    errno = error;
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory == NULL)
+        errno = ENOSPC;
+    return memory;
+}
+
+static void unmap(void *memory, size_t bytes)
+{
+    size_t before = beyond_page((uintptr_t)memory);
+    if (memory != NULL)
+        munmap((char *)memory - before, before + bytes);
 }
 
 static uint64_t realtime_ns(void)
@@ -149,8 +152,7 @@ bool files_chunk(size_t bytes, struct chunk *chunk)
 
 void files_drop_chunk(const struct chunk *chunk)
 {
-    if (chunk->begin != NULL)
-        munmap(chunk->begin, chunk->bytes);
+    unmap(chunk->begin, chunk->bytes);
 }
 
 bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes)
@@ -162,8 +164,7 @@ bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
         char *more = map_more(definition_path, O_CREAT, definition_end, DEFINITION_BLOCK);
         if (more == NULL)
             return false;
-        if (block != NULL)
-            munmap(block, DEFINITION_BLOCK);
+        unmap(block, DEFINITION_BLOCK);
         block = more;
         block_used = 0;
         if (definition_end == 0) {
@@ -197,10 +198,8 @@ void files_count_folded(void)
 /* In a forked child, leave the files to the parent. */
 void files_forget(uint32_t fork_parent)
 {
-    if (header != NULL)
-        munmap(header, HEADER_BYTES);
-    if (block != NULL)
-        munmap(block, DEFINITION_BLOCK);
+    unmap(header, HEADER_BYTES);
+    unmap(block, DEFINITION_BLOCK);
     header = NULL;
     block = NULL;
     block_used = 0;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -33,4 +34,17 @@ static inline bool reserve(int fd, uint64_t offset, size_t bytes) {
         done += (size_t)wrote;
     }
     return true;
+}
+
+/* Bytes by which a place is beyond the beginning of its page: pages have 4 to 64 KiB. */
+static inline size_t beyond_page(uint64_t place) { return place % (uint64_t)getpagesize(); }
+
+/* Allocate bytes at the end of a file and map them; NULL with errno if impossible. They are as far beyond the beginning of
+ * a page of memory as of the file: what is before them is mapped, too. */
+static inline void *map_reserved(int fd, uint64_t offset, size_t bytes) {
+    size_t before = beyond_page(offset);
+    if (!reserve(fd, offset, bytes))
+        return NULL;
+    char *memory = mmap(NULL, before + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - before));
+    return memory == MAP_FAILED ? NULL : memory + before;
 }

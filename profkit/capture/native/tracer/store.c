@@ -64,14 +64,11 @@ static bool is_network(long type) {
 }
 
 static void *map_at_end(int fd, size_t bytes) {
-    if (!reserve(fd, file_end, bytes))
-        return NULL;
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)file_end);
-    if (memory == MAP_FAILED)
-        return NULL;
-    struct mapped *mapped = malloc(sizeof *mapped);
+    size_t before = beyond_page(file_end);
+    char *memory = map_reserved(fd, file_end, bytes);
+    struct mapped *mapped = memory ? malloc(sizeof *mapped) : NULL;
     if (mapped) {
-        *mapped = (struct mapped){all_mapped, memory, bytes};
+        *mapped = (struct mapped){all_mapped, memory - before, before + bytes};
         all_mapped = mapped;
     }
     return memory;
