@@ -28,6 +28,7 @@ from tests.integration.capturing import (
     wait_until,
     works,
 )
+from tests.interpreters import EACH_WAY, interpreter
 from tests.requirements import require
 from tests.shared import finished, succeeded
 
@@ -208,6 +209,26 @@ def test_an_exit_that_python_does_not_see(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, script(tmp_path, WORKS + "ctypes.CDLL(None)._exit(5)"), status=5)
     assert run.processes[0].exit == "exited"
     assert said(run, "exited-unrecorded").numbers["status"] == 5
+
+
+LATE = """
+import atexit, sys, time
+def leaf(i): return i
+def late():
+    begun = time.process_time()
+    while time.process_time() - begun < 0.5:
+        for i in range(1000): leaf(i)
+    print(getattr(sys, "last_type", None))
+atexit.register(late)
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_a_sampled_process_that_computes_at_its_end(tmp_path: Path, version: str) -> None:
+    """Python 3.8 prints an exception, in the thread that looks, where a burst is asked for; that could crash it."""
+    done = run_capture(tmp_path, interpreter(version), "-c", LATE, options=("--sampled",))
+    assert done.stdout.startswith("None\n")
+    assert column(done.run.processes[0], "late", "cumtime") > 0.4
 
 
 def test_killed_after_an_exec_that_failed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
 #include <internal/pycore_pystate.h>
 #else
 #undef _PyGC_FINALIZED /* both define it in 3.9 */
+#include <internal/pycore_ceval.h>
 #include <internal/pycore_interp.h>
 #endif
 #if PY_VERSION_HEX >= 0x030B0000
@@ -397,13 +398,18 @@ bool hook_burst(bool on) {
 }
 
 bool hook_ask_main(deferred function) {
-    if (Py_AddPendingCall(function, NULL) < 0)
-        return false;
 #if PY_VERSION_HEX >= 0x03090000
+    /* Py_AddPendingCall() would read the state of the thread that has the GIL, which may end meanwhile. */
+    PyInterpreterState *interpreter = PyInterpreterState_Main();
+    if (_PyEval_AddPendingCall(interpreter, function, NULL) < 0)
+        return false;
     /* The interpreter checks whether the calling thread may run it, not the main thread. */
-    _Py_atomic_store_relaxed(&PyInterpreterState_Main()->ceval.eval_breaker, 1);
-#endif
+    _Py_atomic_store_relaxed(&interpreter->ceval.eval_breaker, 1);
     return true;
+#else
+    /* Once the last thread has ended, it would print an exception, without the GIL. */
+    return !_PyRuntime.ceval.pending.finishing && Py_AddPendingCall(function, NULL) == 0;
+#endif
 }
 
 bool hook_after_fork(deferred function) { return function(NULL) == 0; }
