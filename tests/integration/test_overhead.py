@@ -641,3 +641,31 @@ def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: 
         assert took < (main.cpu_s or 0.0)
     shown = in_process(Path(), "show", "--full", str(tmp_path / "run.prof"), COLUMNS="200").stdout
     assert "in no function's time" in shown
+
+
+LEFT = """
+import ctypes, threading, time
+libc, made, thread = ctypes.CDLL(None), ctypes.pythonapi.PyThreadState_New, ctypes.c_ulong()
+find = ctypes.pythonapi.PyInterpreterState_Head
+find.restype = ctypes.c_void_p
+attributes = ctypes.create_string_buffer(64)
+libc.pthread_attr_init(attributes)
+libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(100 << 20))
+for _ in range(3):
+    libc.pthread_create(ctypes.byref(thread), attributes, made, ctypes.c_void_p(find()))
+    libc.pthread_join(thread, None)
+def other():
+    begun = time.thread_time()
+    while time.thread_time() - begun < 0.3:
+        pass
+thread = threading.Thread(target=other)
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("version", OLD)
+def test_threads_of_a_library_that_left_their_states_hide_no_others(tmp_path: Path, version: str) -> None:
+    """Up to Python 3.10 the number of a thread is in its own memory, which is gone with it."""
+    run = captured(tmp_path, interpreter(version), "-c", LEFT, options=("--sampled",))
+    assert column(run.processes[0], "other", "samples") > 0

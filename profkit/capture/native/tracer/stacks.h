@@ -35,7 +35,8 @@ bool stacks_start(void);
 /* Copy memory of this process; false if any of it is unmapped. */
 bool stacks_copy(uintptr_t from, void *to, size_t bytes);
 
-/* Read a thread state: its thread, and its neighbours in the interpreter's list; false if it is gone. */
+/* Read a thread state: its thread (`native` is 0 if unknown), and its neighbours in the interpreter's list; false if it
+ * is gone. */
 struct seen_state {
     uintptr_t before, after;
     unsigned long ident;
