@@ -203,6 +203,28 @@ def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> N
             assert len(after) == len(before) + len(added)
 
 
+WATCHED = """
+import sys, threading, time
+events, seen = sys.monitoring.events, set()
+sys.monitoring.use_tool_id(1, "own")
+sys.monitoring.register_callback(1, events.PY_START, lambda code, place: seen.add(code.co_filename))
+sys.monitoring.set_events(1, events.PY_START)
+def leaf(n): return n
+begun = time.process_time()
+while time.process_time() - begun < 0.5:
+    for n in range(1000): leaf(n)
+sys.monitoring.set_events(1, 0)
+print(seen)
+"""
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.15"])
+def test_a_target_that_watches_all_threads(tmp_path: Path, version: str) -> None:
+    """The agent changes to samples in a thread of its own, unseen."""
+    done = run_capture(tmp_path, interpreter(version), "-c", WATCHED, options=("--overhead", "1%"))
+    assert done.stdout == "{'<string>'}\n"
+
+
 #: Runs what profkit wraps and replaces, in threads and in children as well.
 MEASURED = """
 import cProfile, gc, multiprocessing, os, profile, subprocess, sys, threading

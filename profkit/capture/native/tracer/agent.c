@@ -116,9 +116,10 @@ static PyObject *name_of(unsigned long ident) {
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *threading = modules ? PyDict_GetItemString(modules, "threading") : NULL;
     PyObject *threads = threading ? PyObject_GetAttrString(threading, "_active") : NULL;
-    PyObject *key = threads && PyDict_Check(threads) ? PyLong_FromUnsignedLong(ident) : NULL;
-    PyObject *thread = key ? PyDict_GetItem(threads, key) : NULL;
+    PyObject *key = threads && PyDict_CheckExact(threads) ? PyLong_FromUnsignedLong(ident) : NULL;
+    PyObject *thread = key ? PyObject_GetItem(threads, key) : NULL; /* a new reference: it may be taken out meanwhile */
     PyObject *name = thread ? PyObject_GetAttrString(thread, "_name") : NULL;
+    Py_XDECREF(thread);
     Py_XDECREF(key);
     Py_XDECREF(threads);
     return name;

@@ -387,14 +387,33 @@ static bool create(pthread_t *thread, void *(*run)(void *), void *of) {
     return created;
 }
 
-/* The booker, which does all that needs the GIL. */
-static void *book_on(void *of) {
+typedef void (*enter_function)(PyThreadState *state);
+
+/* Begin the thread that has the GIL at times, with a state that is made here, as it belongs to this thread. The target's
+ * tools do not see what it calls: from Python 3.12 on they would, as they get the events of all threads. */
+static bool begin_booker(void *of) {
     booker_number = kernel_thread_id();
     prctl(PR_SET_NAME, THREAD_NAME);
-    mine = PyThreadState_New(of); /* made here, as it belongs to this thread */
-    if (!mine)
-        return NULL;
     hook_leave_thread();
+    mine = PyThreadState_New(of);
+#ifdef PROFKIT_ABI3
+    enter_function enter = (enter_function)dlsym(RTLD_DEFAULT, "PyThreadState_EnterTracing");
+    if (mine && enter) /* it is not in the limited API */
+        enter(mine);
+#endif
+    return mine != NULL;
+}
+
+static void *end_booker(void) {
+    booker_number = 0;
+    used_by_ended += own_cpu_ns();
+    return NULL;
+}
+
+/* The booker, which does all that needs the GIL. */
+static void *book_on(void *of) {
+    if (!begin_booker(of))
+        return NULL;
     looks_start(mine, booker_number);
     booked = clock_monotonic_ns();
     slices_booked(booked);
@@ -416,30 +435,13 @@ static void *book_on(void *of) {
         pthread_mutex_unlock(&lock);
     }
     pthread_join(looker, NULL);
-    booker_number = 0;
-    used_by_ended += own_cpu_ns();
-    return NULL;
-}
-
-typedef void (*enter_function)(PyThreadState *state);
-
-/* From Python 3.12 on the target's tools see the events of all threads: have none here. */
-static void stay_unseen(void) {
-#ifdef PROFKIT_ABI3
-    enter_function enter = (enter_function)dlsym(RTLD_DEFAULT, "PyThreadState_EnterTracing");
-    if (enter) /* it is not in the limited API */
-        enter(mine);
-#endif
+    return end_booker();
 }
 
 /* In place of the above where windows are captured: call the agent when they change, or the clock may change them. */
 static void *follow_on(void *of) {
-    booker_number = kernel_thread_id();
-    prctl(PR_SET_NAME, THREAD_NAME);
-    mine = PyThreadState_New(of);
-    if (!mine)
+    if (!begin_booker(of))
         return NULL;
-    stay_unseen();
     while (windows_wait(&stopping, follows_at)) {
         PyEval_AcquireThread(mine);
         PyObject *seconds = PyObject_CallFunctionObjArgs(change_function, NULL);
@@ -451,9 +453,7 @@ static void *follow_on(void *of) {
     }
     PyEval_AcquireThread(mine);
     end_state();
-    booker_number = 0;
-    used_by_ended += own_cpu_ns();
-    return NULL;
+    return end_booker();
 }
 
 static void make_locks(void) {
@@ -505,10 +505,8 @@ bool sampler_follow(PyObject *follow) {
     return start(follow_on, follow);
 }
 
-bool sampler_is_here(void) { return started && pthread_equal(booker, pthread_self()); }
-
 void sampler_wake(void) {
-    if (started && !sampler_is_here())
+    if (started && !pthread_equal(booker, pthread_self()))
         ring(false);
 }
 

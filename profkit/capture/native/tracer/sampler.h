@@ -27,9 +27,6 @@ void sampler_wake(void);
 /* Enter a tier, with the GIL, in the function `change`: what was seen of the old one is booked. False if impossible. */
 bool sampler_enter(enum tier tier);
 
-/* Whether the calling thread is the booker, which runs the agent's code. */
-bool sampler_is_here(void);
-
 /* Book what was seen and end the threads; releases the GIL meanwhile. */
 void sampler_stop(void);
 
