@@ -325,6 +325,38 @@ def test_functions_inside_ranges(tmp_path: Path, version: str) -> None:
     check_sums(run)
 
 
+SAMPLED = """
+import ctypes, os, threading, time
+library = ctypes.PyDLL(os.environ["NVTX_INJECTION64_PATH"])
+def work():
+    begun = time.thread_time()
+    while time.thread_time() - begun < 0.005: pass
+def ranges(name):
+    library.profkit_nvtx_push(b"all of it")
+    for _ in range(60):
+        library.profkit_nvtx_push(name)
+        work()
+        library.profkit_nvtx_pop()
+    library.profkit_nvtx_pop()
+ranges(b"first")
+thread = threading.Thread(target=ranges, args=(b"other",))
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("options", [("--sampled",), ("--overhead", "1%")])
+@pytest.mark.parametrize("version", BOTH_WAYS)
+def test_functions_inside_ranges_of_a_sampled_process(
+    tmp_path: Path, version: str, options: tuple[str, ...]
+) -> None:
+    """Ranges that were open before, and those of threads that begin later."""
+    run = captured(tmp_path, interpreter(version), "-c", SAMPLED, options=options)
+    found, whole = range_functions(run), {row.key.name: row.total_s for row in range_rows(run.processes)}
+    for name in ("first", "other", "all of it"):
+        assert 0.3 * whole[name] < inside_of(found, name).total_s < 1.2 * whole[name]
+
+
 def test_a_killed_process_keeps_what_its_last_record_had(tmp_path: Path) -> None:
     require_tracer()
     program = (

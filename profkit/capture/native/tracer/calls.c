@@ -121,6 +121,7 @@ void calls_adopt_all(struct table *table, PyObject *frame, struct adopted which)
     }
     table->stays_open = which.most < SIZE_MAX ? table_time(table, now) : 0;
     table->last = now;
+    table->charged_until = table_time(table, now); /* what ran before was charged by samples */
     free(codes);
     PyErr_Restore(type, value, traceback);
 }

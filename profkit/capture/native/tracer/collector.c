@@ -207,7 +207,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
 }
 
 static PyObject *collector_suspend(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    ranges_pause(true);
+    ranges_pause(tiers_now() == tiers_wanted()); /* samples are charged to ranges, too */
     return stop((struct collector *)self, hook_suspend);
 }
 

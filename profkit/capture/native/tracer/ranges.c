@@ -155,7 +155,13 @@ void ranges_pause(bool value) { atomic_store(&paused, value); }
 /* A thread without traced Python has nothing to charge. */
 static void on_push(uint32_t domain, uint32_t name) {
     struct table *table = kernel_last_table;
-    if (!table || atomic_load_explicit(&paused, memory_order_relaxed))
+    if (atomic_load_explicit(&paused, memory_order_relaxed))
+        return;
+#ifndef PROFKIT_FREE_THREADED
+    if (!table && tiers_now() == TIER_SAMPLED && PyGILState_Check())
+        table = tiers_table(); /* it began while the process was sampled */
+#endif
+    if (!table)
         return;
     pthread_mutex_lock(&table->lock);
     if (table->owner)
@@ -215,8 +221,10 @@ void ranges_close_all(struct table *table, int64_t now) {
     pthread_mutex_lock(&table->lock);
     if (table->context && now > table->charged_until)
         ranges_charge(table, table->top->function, now);
-    table->context = NULL;
-    table->ranges->n_open = table->ranges->deeper = 0;
+    if (tiers_now() == tiers_wanted()) { /* else samples are charged to them, or calls again */
+        table->context = NULL;
+        table->ranges->n_open = table->ranges->deeper = 0;
+    }
     pthread_mutex_unlock(&table->lock);
 }
 

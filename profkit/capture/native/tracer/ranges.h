@@ -49,7 +49,7 @@ bool ranges_follow(const char *path);
 
 struct edge *ranges_row(struct table *table, struct function *function);
 
-/* Close all ranges when tracing ends, after charging what ran until `now`. */
+/* Close all ranges when tracing ends, after charging what ran until `now`; where the tier changes they stay open. */
 void ranges_close_all(struct table *table, int64_t now);
 
 /* Set whether new ranges belong to no table, as nothing is traced. */

@@ -436,7 +436,7 @@ void tiers_end_burst(void) {
 
 static bool is_in_c(const struct function *function) { return !function->name || PyUnicode_Check(function->name->label); }
 
-static struct table *table_here(void) {
+struct table *tiers_table(void) {
     struct table *table = kernel_last_table;
     if (table && !table_ended(table) && table->mapped)
         return table;
@@ -445,7 +445,9 @@ static struct table *table_here(void) {
     table = tables_running(native, ident);
     if (!table && (table = table_new(TABLE_OF_SAMPLES, native, ident)))
         table_release(table); /* it is kept, and this thread's until its end */
-    return table;
+    if (!table || !table_follow(table))
+        return NULL;
+    return kernel_last_table = table;
 }
 
 static struct function *function_of(struct table *table, uintptr_t code) {
@@ -460,7 +462,7 @@ static struct function *function_of(struct table *table, uintptr_t code) {
 struct edge *tiers_edge(uintptr_t caller, const void *key, PyObject *object, PyObject *self, struct table **table) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    *table = table_here();
+    *table = tiers_table();
     struct function *function = *table ? function_of(*table, caller) : NULL;
     struct edge *edge = NULL;
     if (function) {
