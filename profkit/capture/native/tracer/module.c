@@ -85,10 +85,8 @@ static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
 static PyObject *map_tables(PyObject *Py_UNUSED(module), PyObject *arguments) {
     PyObject *path = NULL, *prefix = NULL;
     int descriptor;
-    if (!PyArg_ParseTuple(arguments, "O&O&i", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &prefix, &descriptor)) {
-        Py_XDECREF(path);
+    if (!PyArg_ParseTuple(arguments, "O&O&i", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &prefix, &descriptor))
         return NULL;
-    }
     clock_calibrate();
     bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix));
     Py_DECREF(path);
