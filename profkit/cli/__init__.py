@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Errors of a full disk; a failed write names no file.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-#: Options whose names differ from the API's parameters.
-_OPTIONS = {"output": "-o"}
+#: What the user calls parameters of the API, where it is no option of their name.
+_OPTIONS = {"output": "-o", "pid": "process"}
 #: Garbage collector threshold: imports reach its default, 700, a hundred times.
 _NEW_OBJECTS = 100_000
 

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from profkit.identity.function_keys import unique_files
-from profkit.identity.rooted_paths import rooted_all
-from profkit.model import PROJECT, SITE, Profile, Roots
+from profkit.identity.rooted_paths import CELLS, rooted_all
+from profkit.model import GENERATED, PROJECT, SITE, Profile, Roots
 from profkit.model.arrays import Index
 
 #: Two files vote for their directories only if they share at least this part of the smaller one's function
@@ -65,6 +65,10 @@ def match_files(
     of_a, of_b = set(keys_a), set(keys_b)
     keys = sorted(of_a | of_b)
     numbers = dict(zip(keys, range(len(keys)), strict=True))
+    cells_a, cells_b = _cells(of_a - of_b), _cells(of_b - of_a)
+    if len(cells_a) == len(cells_b) == 1:
+        # The name of a notebook's cell has the hash of its text: this one was edited.
+        numbers[cells_a[0]] = numbers[cells_b[0]]
     left_a, left_b = _leftover(of_a - of_b), _leftover(of_b - of_a)
     if left_a and left_b:
         names_a = _names_by_file(of_row_a, baseline_names, keys_a, set(left_a))
@@ -80,6 +84,10 @@ def match_files(
         number_b[of_row_b] if len(number_b) else of_row_b,
         tuple(keys),
     )
+
+
+def _cells(mine: set[File]) -> list[File]:
+    return [k for k in mine if k[0] == GENERATED and k[1].startswith(CELLS)]
 
 
 def _leftover(mine: set[File]) -> list[File]:

@@ -19,6 +19,8 @@ _FROZEN = re.compile(r"^<frozen ([\w.]+)>$")
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: ``<ipython-input-12-0a1b2c3d4e5f>``: the execution counter changes, the hash of the cell's text does not.
 _CELL = re.compile(r"^<ipython-input-\d+-([0-9a-f]+)>$")
+#: How paths of cells begin, as `rooted` returns them.
+CELLS = ("<ipython-input-", "ipykernel/")
 #: A counter at the end of a generated name: ``<lambdifygenerated-3>``, ``<python-input-7>``.
 _COUNTER = re.compile(r"-\d+>$")
 _KERNEL = re.compile(r"(?:^|/)ipykernel_\d+/([^/]+)$")

@@ -284,6 +284,7 @@ def _run(runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -
     if walls and runner.objective.kind == "wall":
         limit = max(SLACK * min(walls), min(walls) + LEAST_SLACK_S)
     pruned = False
+    reported: set[int] = set()  # Optuna keeps the first figure of a step
 
     def hopeless() -> bool:
         nonlocal pruned
@@ -300,7 +301,6 @@ def _run(runner: Runner, asked: Any, setting: Setting, known: Sequence[Trial]) -
         return pruned
 
     for _ in range(MOST_DISTURBED + 1):
-        reported: set[int] = set()
         trial = run_trial(
             runner,
             setting,

@@ -162,6 +162,16 @@ PAIRED: dict[str, tuple[list[Row], list[Row], dict[int, tuple[int, str]]]] = {
         ],
         {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted")},
     ),
+    "an edited cell": (
+        [Row("<ipython-input-3-aa>", 1, "f"), Row("<ipython-input-4-bb>", 1, "f")],
+        [Row("<ipython-input-5-cc>", 1, "f"), Row("<ipython-input-3-aa>", 1, "f")],
+        {0: (1, "exact"), 1: (0, "rooted")},
+    ),
+    "two edited cells": (
+        [Row("<ipython-input-3-aa>", 1, "f"), Row("<ipython-input-4-bb>", 1, "f")],
+        [Row("<ipython-input-3-cc>", 1, "f"), Row("<ipython-input-4-dd>", 1, "f")],
+        {},
+    ),
     "an inserted method": (
         [*(Row("m.py", line, "__init__") for line in (10, 50)), Row("m.py", 60, "run")],
         [*(Row("m.py", line, "__init__") for line in (10, 30, 70)), Row("m.py", 80, "run")],
