@@ -57,9 +57,9 @@ def _row(library: Library, row: Honours) -> str:
 
 
 def _default(library: Library) -> str:
-    if library.per == "fixed":
-        return f"{library.plus} {library.starts}"
     noun = {"threads": "thread", "processes": "process"}[library.starts]
+    if library.per == "fixed":
+        return f"{library.plus} {noun if library.plus == 1 else library.starts}"
     text = f"1 {noun} a {'core' if library.per == 'core' else 'CPU'}"
     if library.plus:
         text += f", and {library.plus}"

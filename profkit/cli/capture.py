@@ -164,7 +164,8 @@ def say_notices(notices: Sequence[Notice]) -> None:
     type=click.Choice(["auto", "trace", "sample", "none"]),
     default="auto",
     show_default=True,
-    help="What records functions: the agent (Python 3.14 on), py-spy, or nothing.",
+    help="How functions are recorded: trace by the agent (Python 3.14 on), sample by py-spy, or not; auto: by the "
+    "first that is possible.",
 )
 @flag("-q --quiet", "Print neither the limitations nor where the run was written.")
 def attach(pid: int, duration: float, output: Path | None, functions: str, quiet: bool) -> None:

@@ -34,8 +34,8 @@ _LIMIT = re.compile(rf"{IMPORT_TIME}>(\d{{1,9}}(?:\.\d{{1,9}})?)(x|%|s)")
 @option(
     "--fail-on",
     "CAUSE[,CAUSE…]",
-    "Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (30%, "
-    "2s): imports take that much longer.",
+    "Exit with 1 if the verdict is one of these; any: whatever makes it slower; import-time>1.3x (or >30%, >2s): "
+    "imports take that much longer.",
 )
 @option(
     "--min-slowdown",

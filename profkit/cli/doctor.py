@@ -9,7 +9,15 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, flag, number_option, option, options, text_output
+from profkit.cli.options import (
+    ReportOptions,
+    flag,
+    number_option,
+    option,
+    options,
+    text_format_option,
+    text_output,
+)
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 
@@ -33,7 +41,7 @@ from profkit.errors import UsageError
 )
 @option("--fail-on", "oversubscribed", "Exit with 1 if it is oversubscribed.")
 @options(
-    option("--format", "FORMAT", "Format: terminal, json, md or html."),
+    text_format_option,
     text_output,
     flag("--full-paths", "Do not mask paths, users, host names and command lines."),
     report=ReportOptions,

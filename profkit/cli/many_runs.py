@@ -21,8 +21,8 @@ from profkit.cli.options import ReportOptions, flag, many_runs_options, option, 
 @option(
     "--group-by",
     "WHAT",
-    "What makes one row: settings, argument, run, command, revision or host.  [default: settings, each "
-    "argument by itself]",
+    "What makes one row: settings, argument, run, command, revision or host.  [default: settings, within "
+    "each RUN]",
     default="auto",
 )
 @many_runs_options

@@ -30,6 +30,8 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 
 #: Names of `profkit.report.renderers.RENDERERS`, which a capture must not import; a test compares them.
 FORMATS = ("terminal", "json", "md", "html", "svg")
+#: Those of reports without a picture of their own.
+TEXT_FORMATS = FORMATS[:-1]
 
 
 def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
@@ -163,6 +165,12 @@ text_output = output_option("Write the report to a .html, .json, .md or .txt fil
 format_option = option(
     "--format", "|".join(FORMATS), "Format.  [default: by the suffix of -o]", shell_complete=_one_of(*FORMATS)
 )
+text_format_option = option(
+    "--format",
+    "|".join(TEXT_FORMATS),
+    "Format.  [default: by the suffix of -o]",
+    shell_complete=_one_of(*TEXT_FORMATS),
+)
 _limit = option(
     "--limit", "N", "Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]", type=int
 )
@@ -196,7 +204,7 @@ report_options = options(
     option("--load", "NAME", "NVTX range that loads data. Repeatable.  [default: by name]", multiple=True),
     option("--compute", "NAME", "NVTX range that computes. Repeatable.  [default: by name]", multiple=True),
     number_option("--batch-size", "Samples in one iteration.  [default: payload of its range]"),
-    flag("--full", "Print the whole report on the terminal, not only the answer."),
+    flag("--full", "Print the whole report on the terminal, as --limit does, not only the answer."),
     flag(
         "--explain",
         "Explain the verdict: rules that hold, and what other rules lack; with --full, in files and in "

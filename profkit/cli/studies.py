@@ -21,10 +21,10 @@ from profkit.cli.options import (
     ReportOptions,
     directory_option,
     flag,
-    format_option,
     number_option,
     option,
     options,
+    text_format_option,
     text_output,
 )
 from profkit.errors import UsageError
@@ -83,7 +83,7 @@ study_options = options(
     option(
         "-p --param",
         "NAME=VALUES",
-        "Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or 1..64:log. Repeatable.",
+        "Values for {NAME} in the command: 1,2,4 or 1..8 or 1..64x2 or, for tune, 1..64:log. Repeatable.",
         multiple=True,
     ),
     option(
@@ -93,7 +93,6 @@ study_options = options(
         multiple=True,
     ),
     run_options,
-    click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED),
 )
 
 
@@ -176,6 +175,7 @@ def _said(progress: Progress, trial: Trial) -> str:
 )
 @directory_option("Where the study is kept; a stopped one continues there.  [default: sweep]", "sweep")
 @study_options
+@click.argument("command", metavar="[-- COMMAND…]", nargs=-1, type=click.UNPROCESSED)
 def sweep(
     param: tuple[str, ...],
     env: tuple[str, ...],
@@ -207,7 +207,7 @@ def sweep(
     default="wall",
 )
 @flag("--maximise", "Higher is better, as for examples/s.")
-@number_option("--trials", "Settings to try, over all processes of the study.  [default: 20]", 20)
+@number_option("--trials", "Settings to try, by all processes on the study together.  [default: 20]", 20)
 @number_option(
     "--repeat",
     "Runs of the best settings and of the default, in turn, to confirm; 0 skips it.  [default: 5]",
@@ -220,7 +220,12 @@ def sweep(
     "The default setting.  [default: variables as they are now; one per CPU for {workers} and the like]",
 )
 @option("--sampler", "NAME", "One of Optuna's: tpe, random, gp, qmc …  [default: tpe]", default="")
-@option("--pruner", "NAME", "One of Optuna's, for output:REGEX.  [default: none]", default="")
+@option(
+    "--pruner",
+    "NAME",
+    "One of Optuna's, such as median, to end runs whose first figures are bad; for output:REGEX.  [default: none]",
+    default="",
+)
 @option("--seed", "N", "Seed of the sampler.", type=int)
 @option(
     "--storage",
@@ -230,6 +235,7 @@ def sweep(
 @option("--study name", "NAME", "Name in the storage.  [default: profkit]", default="profkit")
 @directory_option("Where runs are kept; a stopped study continues there.  [default: tune]", "tune")
 @study_options
+@click.argument("command", metavar="-- COMMAND…", nargs=-1, type=click.UNPROCESSED)
 def tune(
     param: tuple[str, ...],
     env: tuple[str, ...],
@@ -258,7 +264,7 @@ def tune(
 )
 @directory_option("Keep the runs in DIR, and continue from them.")
 @flag("--here", "Run it here, although it was captured on another machine.")
-@format_option
+@text_format_option
 @run_options
 def verify(
     runs: tuple[str, ...], directory: Path | None, run: RunOptions, report: ReportOptions, **how: Any

@@ -32,7 +32,10 @@ _MISSING = "snakeviz is not installed here, run: pip install snakeviz"
 @flag("--no-browser", "Only print the address; open it yourself.")
 @number_option("--port", "Port to listen on.  [default: a free one]", 0, least=0)
 def view(run: Path, process: str | None, no_browser: bool, port: int) -> None:
-    """Open one process of a run in snakeviz."""
+    """Open one process of a run in snakeviz.
+
+    It needs snakeviz beside profkit: pip install snakeviz.
+    """
     from profkit.formats import load_run
 
     with Progress("opening"):

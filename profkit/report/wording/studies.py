@@ -67,7 +67,7 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
     if study.best is None or study.advised is None:
         return _nothing(study)
     base, advised = study.cells[study.baseline], study.cells[study.advised]
-    runs = f"{len(base.times)} runs each, in turn"
+    runs = f"{units.counted(len(base.times), 'run')} each, in turn"
     if base.best or not gain.low > 1:
         return _no_better(study, base, study.cells[study.best], f"Median of {runs}.")
     change = f"{figure(study, base.median)} → {figure(study, advised.median)}"
@@ -160,8 +160,8 @@ def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
     counts = sorted({len(tried.before.times), len(tried.after.times)})
-    runs = "–".join(str(count) for count in counts)
-    said = f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} runs each, in turn."
+    runs = "–".join(map(str, counts)) + (" run" if counts == [1] else " runs")
+    said = f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} each, in turn."
     tone = {"helps": "good", "worse": "bad"}.get(tried.outcome, "unsure")
     return VerdictBlock(headline, said[:1].upper() + said[1:], tone)
 
