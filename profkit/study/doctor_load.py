@@ -154,7 +154,9 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
     begin, end = life
     if first_child is None:
         own, native = active_seconds(process)
-        wanted = (own + native) / process.wall_s if process.wall_s else 0.0
+        # The kernel counts threads from before the agent begins until after it has ended.
+        lived = max([process.wall_s or 0.0, *(thread.active_s for thread in process.threads)])
+        wanted = (own + native) / lived if process.wall_s else 0.0
         threads = max(round(wanted), int(wanted >= IDLE_CORES))
     else:  # what a parent does before its workers start does not count
         of_threads = _seconds(process, first_child, end)

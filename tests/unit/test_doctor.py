@@ -336,6 +336,10 @@ def test_a_large_pool_that_has_not_worked_yet_is_a_reason_to_watch_for_longer() 
     assert ("PyTorch 8" in answer.summary, answer.tone) == (True, "unsure")
 
 
+def test_one_thread_counts_as_one_where_most_of_its_life_is_before_its_agent() -> None:
+    assert seen(process(1, [thread(1, 0.1, 0.25)], lived=(0.0, 0.15))).at_once == 1
+
+
 def test_a_parent_that_waits_for_its_workers_does_not_count() -> None:
     workers = [worker(10 + n, 4, 4, lived=(2.0, 10.0)) for n in range(2)]
     load = seen(process(1, [thread(1, 0.5, 0.5)]), *workers)
