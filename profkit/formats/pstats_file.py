@@ -42,6 +42,8 @@ def _where_it_is(path: str | os.PathLike[str]) -> str:
     """Return a hint where a capture's records are, if it ended without writing this file."""
     folder, name = os.path.split(os.fspath(path))
     left = glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.spool-*", "launch.json"))
+    if not left and name.isdecimal() and not folder:
+        return f"and no capture of process {name} is running; profkit attach {name} records a program without one"
     if not left:
         return like_it(path) or "check the path"
     spool = shlex.quote(os.path.dirname(max(left, key=os.path.getmtime)))

@@ -165,6 +165,7 @@ def test_an_example_runs(text: str, workshop: Path, cli: Cli, monkeypatch: pytes
         ("xyzzy", "profkit --help lists them"),
         ("show slwo.prof", "slwo.prof: there is no such file (did you mean slow"),
         ("show nosuch-*.prof", "there is no such file (there are 1.prof, 2.prof, 4.prof, "),
+        ("show 99999999", "profkit attach 99999999 records"),
         ("diff nosuch-*.prof slow.prof", "matches no file (there are 1.prof, 2.prof,"),
         ("show nowhere/a.prof", "there is no directory nowhere"),
         ("show fast-1.prof fast-2.prof", "show takes one run, and 2 were given"),
