@@ -290,6 +290,35 @@ def test_what_a_signal_handler_raises_is_not_lost(tmp_path: Path, version: str) 
     assert done.stdout == "True 0\n", done.stderr
 
 
+#: Works at its limit of recursion, and three calls before it, for longer than the agent lets pass without a look.
+AT_THE_LIMIT = """
+import time
+def leaf(): pass
+def once(): leaf(), time.monotonic()
+def work():
+    until = time.monotonic() + 0.25
+    while time.monotonic() < until: leaf()
+def down(calls, last): down(calls - 1, last) if calls else last()
+calls = 900
+try:
+    while True:
+        down(calls, once)
+        calls += 1
+except RecursionError:
+    calls -= 1
+for less in (0, 3): down(calls - less, work)
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_a_target_at_its_limit_of_recursion_does_not_meet_the_agent(tmp_path: Path, version: str) -> None:
+    done = run_capture(
+        tmp_path, interpreter(version), script(tmp_path, AT_THE_LIMIT), options=("--quiet", "--exact")
+    )
+    assert (done.stderr, codes(done.run)) == ("", [])
+    assert calls(done.run.processes[0])["work"] == 2
+
+
 #: Code that ran for some ms and is freed before the tracer books its samples. In its place comes memory of C code
 #: that resembles a code object, as arguments of C++ functions do while PyTorch is imported.
 FREED = """

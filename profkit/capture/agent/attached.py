@@ -19,6 +19,7 @@ from .block_record import subtract, write
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
 from .tier_changes import Tiers
+from .undisturbed import need_room
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class _Attached:
 
     def _look(self) -> float:
         """Continue or end; called by the tracer in the middle of a call of the target."""
+        need_room()
         if self._over:
             return 0.0
         left = self._until - perf_counter()

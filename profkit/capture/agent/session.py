@@ -22,7 +22,7 @@ from .own_profilers import OwnProfilers
 from .process_record import ProcessRecord
 from .tier_changes import Tiers, overhead_asked
 from .tracer import FREE_THREADED, PER_THREAD, Tracer
-from .undisturbed import heed_interrupts, ignore_interrupts, without_collections
+from .undisturbed import heed_interrupts, ignore_interrupts, need_room, without_collections
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ class Session:
         Runs in a thread of the target. The interval is three times the process's age, so an hour has ten, and
         a killed process's record is at most three quarters of its age old.
         """
+        need_room()
         if self._over or self._writing.locked():
             return settings.USUAL_INTERVAL
         took = 0.0
@@ -313,7 +314,7 @@ class Session:
                 and self._tracer.sees()
             )
             if self._awaits_call:
-                self._native.await_call(self._begin_in_child)
+                self._native.await_call(self._begin_at_call)
         except Exception as error:
             self._notes["agent_failed"] = repr(error)
         if not self._awaits_call:
@@ -322,6 +323,10 @@ class Session:
     def _begin_if_awaited(self) -> None:
         if self._awaits_call:
             self._begin_in_child()
+
+    def _begin_at_call(self) -> None:
+        need_room()
+        self._begin_in_child()
 
     def _begin_in_child(self) -> None:
         try:

@@ -13,6 +13,9 @@
 /* `threading` registers a thread that it starts after about a dozen calls, and other threads never. */
 #define MOST_TRIES 40
 
+/* Until a function of the agent is called again that found no room on the stack. */
+#define ROOM_AGAIN_S 0.2
+
 int64_t agent_due = INT64_MAX;
 bool agent_serving;
 
@@ -74,6 +77,15 @@ static int raise_instead(PyObject *type, PyObject *value, PyObject *traceback) {
     return -1;
 }
 
+/* Whether a function of the agent found no room on the stack. It runs wherever the target is, which may be at its limit
+ * of recursion and must not notice. */
+static bool found_no_room(void) {
+    if (!PyErr_Occurred() || !PyErr_ExceptionMatches(PyExc_RecursionError))
+        return false;
+    PyErr_Clear();
+    return true;
+}
+
 void agent_await_call(PyObject *begin) { exchange(&begin_function, begin); }
 
 static bool is_own(PyObject *code) {
@@ -100,6 +112,12 @@ int agent_first_call(PyObject *code) {
         PyObject *begin = begin_function;
         begin_function = NULL;
         done = call_unseen(begin, NULL);
+        if (!done && found_no_room()) {
+            begin_function = begin; /* for the next call */
+            let_signals_come(&before);
+            PyErr_Restore(type, value, traceback);
+            return 0;
+        }
         Py_DECREF(begin);
     }
     let_signals_come(&before);
@@ -173,9 +191,10 @@ int agent_remind(struct table *table) {
     else if (remind_function)
         seconds = call_unseen(remind_function, NULL);
     let_signals_come(&before);
+    bool no_room = !seconds && remind_function && agent_due == INT64_MAX && found_no_room();
     if (!seconds && PyErr_Occurred())
         return raise_instead(type, value, traceback);
-    double until = seconds ? PyFloat_AsDouble(seconds) : -1.0;
+    double until = seconds ? PyFloat_AsDouble(seconds) : no_room ? ROOM_AGAIN_S : -1.0;
     Py_XDECREF(seconds);
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
