@@ -220,16 +220,11 @@ class _Attachment:
 
     def _open_to_target(self) -> None:
         """Give the spool directory to the target's user if root attaches, so that the agent can write."""
-        owner = os.stat(f"/proc/{self._target.pid}") if self._target.lives() else None
-        if (
-            owner is None
-            or os.geteuid() != 0
-            or owner.st_uid == 0
-            or self._functions not in ("auto", "trace")
-        ):
+        owner = remote.owner_of(self._target.pid) if self._target.lives() else None
+        if owner is None or self._functions not in ("auto", "trace"):
             return
         try:
-            os.chown(self._spool, owner.st_uid, owner.st_gid)
+            os.chown(self._spool, *owner)
         except OSError as error:
             problem = (
                 f"it is another user's, who cannot be given the spool directory ({error.strerror}); "
@@ -283,6 +278,10 @@ class _Attachment:
         if problem:
             return problem
         try:
+            closed = remote.closed_to(pid, self._spool)
+            if closed:
+                cure = ": choose another place with -o" if closed == str(self._spool) else ""
+                return f"its user cannot use {closed}{cure}"
             script = remote.write_script(pid, self._spool, until)
         except OSError as error:
             return error.strerror or str(error)
@@ -355,10 +354,22 @@ class _Attachment:
         for pid, script in self._scripts.items():
             if not lives(pid):
                 _remove(script)
+        silent = [
+            pid
+            for pid, script in self._scripts.items()
+            if not script.exists() and lives(pid) and not self._heard(pid)
+        ]
+        if silent:
+            found.append(Notice("attach-not-traced", "the agent could not begin in it").at(pids=silent))
         late = [pid for pid, script in self._scripts.items() if script.exists() and lives(pid)]
         if late:
             found.append(Notice("attach-not-reached").at(pids=late))
         return found
+
+    def _heard(self, pid: int) -> bool:
+        """Return whether a process's agent left anything, be it why it did not begin."""
+        refused = self._spool / f"{pid}{settings.REFUSED_SUFFIX}"
+        return refused.exists() or any(self._spool.glob(f"*-{pid}-*"))
 
 
 def _remove(script: Path) -> None:

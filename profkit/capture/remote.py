@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.agent import settings
+from profkit.capture.agent.process_facts import read_file, status_words
 from profkit.capture.native import users_tracers
 
 #: The first version with ``sys.remote_exec``.
@@ -25,6 +26,10 @@ _INTERPRETER = re.compile(r"/(?:lib)?python(\d+)\.(\d+)(t?)d?(?:\.so[.\d]*)?$")
 _LIBRARY = re.compile(r"/python(\d+)\.(\d+)(t?)/lib-dynload/")
 #: Seconds for an interpreter that only asks another one.
 _PATIENCE_S = 20.0
+
+_AGENT = Path(__file__).parent / "agent"
+#: Prints the first of its arguments that is no directory to read from.
+_FIRST_CLOSED = 'for place; do [ -r "$place" ] && [ -x "$place" ] || { printf %s "$place"; exit; }; done'
 
 _ASK = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
@@ -112,7 +117,7 @@ def write_script(pid: int, spool: Path, until_s: float) -> Path:
     The process removes the file when it reads it; a late reader does nothing else.
     """
     handle, name = tempfile.mkstemp(prefix=f"profkit-attach-{pid}-", suffix=".py")
-    agent = str(Path(__file__).parent / "agent")
+    agent = str(_AGENT)
     tracers = users_tracers(os.environ)
     asked = str(spool / settings.ATTACHED_NAME)
     text = _SCRIPT.format(
@@ -120,10 +125,42 @@ def write_script(pid: int, spool: Path, until_s: float) -> Path:
     )
     with open(handle, "w", encoding="utf-8") as file:
         file.write(text)
-    owner = os.stat(f"/proc/{pid}")
-    if os.geteuid() == 0 and owner.st_uid != 0:
-        os.chown(name, owner.st_uid, owner.st_gid)
+    owner = owner_of(pid)
+    if owner is not None:
+        os.chown(name, *owner)
     return Path(name)
+
+
+def owner_of(pid: int) -> tuple[int, int] | None:
+    """Return user and group that files of a process are to have, if we are root and it is not.
+
+    The owner of its directory in /proc is root for a process that has given up root's rights.
+    """
+    status = read_file(f"/proc/{pid}/status")
+    user, group = (int(status_words(status, key)[1]) for key in (b"Uid", b"Gid"))
+    return (user, group) if os.geteuid() == 0 != user else None
+
+
+def closed_to(pid: int, spool: Path) -> str:
+    """Return the first directory of those that the agent needs that a process's user cannot use, or an empty text."""
+    owner = owner_of(pid)
+    if owner is None:
+        return ""
+    groups = status_words(read_file(f"/proc/{pid}/status", 1 << 16), b"Groups")
+    needed = [str(spool), str(_AGENT), tempfile.gettempdir()]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):  # a root who may not do that
+        done = subprocess.run(
+            ["/bin/sh", "-c", _FIRST_CLOSED, "sh", *needed],
+            user=owner[0],
+            group=owner[1],
+            extra_groups=list(map(int, groups)),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE_S,
+        )
+        return done.stdout
+    return ""
 
 
 def run_in(pid: int, python: Python, script: Path) -> str:

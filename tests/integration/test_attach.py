@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -232,6 +233,40 @@ def test_nothing_is_left_in_the_target(tmp_path: Path) -> None:
     assert (tmp_path / "stderr").read_text() == ""
 
 
+def test_forks_while_the_agent_leaves_warn_of_no_thread(tmp_path: Path) -> None:
+    program = """
+import os
+print("ready", flush=True)
+while True:
+    if os.fork() == 0: os._exit(0)
+    os.wait()
+"""
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
+        for _ in range(3):
+            run = attached(tmp_path, process.pid, seconds=0.2)
+            assert run.processes[0].pid == process.pid
+            assert codes(run) == ["attached"]
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+def test_threads_with_little_stack_go_on(tmp_path: Path) -> None:
+    program = """
+import threading, time
+def work():
+    while True: time.sleep(0.001), sum(range(1000))
+threading.stack_size(1 << 16)
+for _ in range(4): threading.Thread(target=work, daemon=True).start()
+print("ready", flush=True)
+work()
+"""
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
+        attached(tmp_path, process.pid, seconds=0.5)
+        left = f"/proc/{process.pid}/task"
+        wait_until(lambda: len(os.listdir(left)) <= 5, "the agent has not left")
+        assert len(os.listdir(left)) == 5
+    assert (tmp_path / "stderr").read_text() == ""
+
+
 #: Two threads that never come back to what called them.
 LOOPS = """
 import threading, time
@@ -421,6 +456,48 @@ def test_a_user_who_cannot_be_given_the_spool_is_one_line(tmp_path: Path) -> Non
         assert not list(tmp_path.glob("*attached*"))
         succeeded([*look, "--functions", "none"], tmp_path, env=environment())
     assert (load_run(tmp_path / "attached.prof").processes[0].cpu_s or 0.0) > 0
+
+
+def not_traced(run: Run) -> list[str]:
+    return [notice.subject for notice in run.warnings if notice.code == "attach-not-traced"]
+
+
+def test_a_program_that_gave_up_root_is_traced_in_a_directory_that_it_can_enter(tmp_path: Path) -> None:
+    require("root", os.geteuid() == 0, "only root can be two users")
+    # The interpreter's library may be root's, too.
+    program = QUIET.replace("asked = []", "asked = []; import _lsprof; os.setgid(65534); os.setuid(65534)")
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
+        attach(tmp_path, process.pid, "--functions", "trace")
+        (problem,) = not_traced(load_run(tmp_path / "attached.prof"))
+        assert re.fullmatch(r"its user cannot use \S+: choose another place with -o", problem)
+        with tempfile.TemporaryDirectory() as place:
+            os.chmod(place, 0o755)
+            run = attached(Path(place), process.pid)
+    assert not not_traced(run)
+    assert "step" in calls(run.processes[0])
+
+
+ANOTHER = """
+import _thread, concurrent.interpreters as them
+_thread.start_new_thread(them.create().exec, ("while True: sum(range(9))",))
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "problem"),
+    [
+        (
+            ANOTHER,
+            "Python ran the agent in the latest of its interpreters, not in the main one",
+        ),
+        ("import os; os.path.exists = None", "the agent could not begin in it"),
+    ],
+    ids=["interpreters", "os"],
+)
+def test_why_a_process_could_not_be_traced_is_said(tmp_path: Path, first: str, problem: str) -> None:
+    program = f"{first}\nprint('ready', flush=True)\nwhile True: sum(range(100))\n"
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
+        assert not_traced(attached(tmp_path, process.pid, seconds=0.5)) == [problem]
 
 
 def test_without_a_sampler_there_are_counters_and_it_is_said(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ one call costs nothing.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
 import os
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 #: Frames of the script that calls `begin`: its function and its module.
 _FRAMES_OF_SCRIPT = 2
+
+# Bound now: the target may replace what `os` holds.
+_access = os.access
 
 #: Seconds between two checks whether to go on.
 _LOOK_S = 0.2
@@ -58,6 +62,16 @@ def _leave_word(spool: str, problem: str) -> None:
         pass
 
 
+def _in_main_interpreter() -> bool:
+    try:
+        _signal.signal(_signal.SIGKILL, _signal.SIG_DFL)
+    except ValueError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 class _Attached:
     def __init__(self, spool: str, until: float, tracers: str) -> None:
         self._spool = spool
@@ -66,6 +80,7 @@ class _Attached:
         self._go_on = os.path.join(spool, settings.ATTACHED_NAME)
         self._ending = _thread.allocate_lock()
         self._over = False
+        self._leaving: Any = None
         self._notes: Dict[str, Any] = {}
         self._worker = ""
 
@@ -79,6 +94,8 @@ class _Attached:
             self._watch_ends()
 
     def _problem(self) -> str:
+        if not _in_main_interpreter():
+            return "Python ran the agent in the latest of its interpreters, not in the main one"
         if os.path.isdir(os.environ.get(settings.SPOOL_VARIABLE, "")):
             return "profkit capture traces it already"
         holder = sys.monitoring.get_tool(sys.monitoring.PROFILER_ID)  # type: ignore[attr-defined,unused-ignore]
@@ -94,7 +111,13 @@ class _Attached:
 
     def _watch_ends(self) -> None:
         atexit.register(self._end, "exited")
-        os.register_at_fork(after_in_child=self._after_fork_in_child)
+        os.register_at_fork(before=self._await_leaving, after_in_child=self._after_fork_in_child)
+
+    def _await_leaving(self) -> None:
+        """Have no thread beside a fork, which Python would warn of."""
+        leaving, self._leaving = self._leaving, None
+        if leaving is not None:
+            leaving.join()
 
     def _trace(self, forked: bool) -> bool:
         self._identity = process_facts.identity()
@@ -125,11 +148,12 @@ class _Attached:
         if self._over:
             return 0.0
         left = self._until - perf_counter()
-        if left > 0 and os.path.exists(self._go_on):
+        # Not by an exception: with little stack, Python 3.14 lets it pass `except` of several types.
+        if left > 0 and _access(self._go_on, os.F_OK, effective_ids=True):
             return min(left, _LOOK_S)
         try:
             # Not in this thread: the tracer is still handling the event that called this.
-            _thread.start_new_thread(self._end, ("detached",))
+            self._leaving = _thread.start_joinable_thread(lambda: self._end("detached"))  # type: ignore[attr-defined]
         except RuntimeError:  # the user's limit on threads: try again later
             return _LOOK_S
         return 0.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import gc
-import sys
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -15,10 +14,8 @@ if TYPE_CHECKING:
 #: Thresholds of the garbage collector at which it does not run.
 _NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
-#: Calls inside calls that our functions make, and some more; how many of them through C, whose stack limits calls
-#: from Python 3.14 on.
+#: Calls inside calls that our functions make, and some more.
 _DEEPEST = 20
-_THROUGH_C = 3 if sys.version_info >= (3, 14) else 0
 
 
 def without_collections(call: Callable[..., _Result], *arguments: Any) -> _Result:
@@ -36,10 +33,8 @@ def without_collections(call: Callable[..., _Result], *arguments: Any) -> _Resul
 
 def need_room(calls: int = _DEEPEST) -> None:
     """Raise RecursionError, for the tracer to try again later, unless our functions can call each other here."""
-    if calls > _THROUGH_C:
+    if calls:
         need_room(calls - 1)
-    elif calls:
-        max((calls - 1,), key=need_room)
 
 
 def ignore_interrupts() -> bool:
