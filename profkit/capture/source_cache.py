@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # slow to import, and only needed for what the cache lacks
 
 #: Most bytes; beyond, the least recently used is dropped. A large framework's program takes 1 MiB.
 _MOST_BYTES = 8 * 2**20
+#: Directories that are made for it: a user without a home (`/nonexistent`) gets none.
+_MOST_MADE = 2
 #: A file written more recently may be written again unnoticed: some file systems count in 2 s.
 _SETTLED_S = 3.0
 #: Numbers before the functions of a line, and fields of a function.
@@ -196,6 +198,8 @@ def _write(cache: Path, lines: dict[bytes, bytes]) -> None:
             break
         kept.append(b"%b\t%b\n" % (key, line))
     missing = [parent for parent in cache.parents if not parent.exists()]
+    if len(missing) > _MOST_MADE:
+        return
     above = cache.parents[len(missing)].stat()
     if missing and os.geteuid() == 0 != above.st_uid:
         return  # under sudo: the user could not use it

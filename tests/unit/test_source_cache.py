@@ -244,6 +244,13 @@ def test_root_makes_nothing_in_the_home_of_another_user(cache: Path, tmp_path: P
     assert not list(home.iterdir())
 
 
+def test_a_home_that_does_not_exist_is_not_made(tmp_path: Path, settled: None) -> None:
+    assert described(cache_file({"HOME": str(tmp_path / "nonexistent")})) == read_anew()
+    assert not list(tmp_path.iterdir())
+    assert described(cache_file({"HOME": str(tmp_path)})) == read_anew()
+    assert [path.name for path in tmp_path.iterdir()] == [".cache"]
+
+
 def test_it_is_for_the_user_alone_and_holds_no_text_of_a_source(cache: Path) -> None:
     before = os.umask(0)
     try:
