@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ ALWAYS: dict[str, Callable[[Any, Any], bool]] = {
     "atexit": lambda a, b: b == a + 1,
     "/proc/self/fd": descriptors,
     "/proc/self/task": lambda a, b: a < b <= a + 2,  # a forked child may have begun one of the two
+    "faulthandler": lambda a, b: b == a + 1,
     "code of a function that is no more": lambda a, b: (a, b) == (False, True),
     "tracemalloc": tracemalloc,
     "tracebacks": lambda a, b: more(a, b) == ["<frozen profkit.session>"],
@@ -68,7 +70,7 @@ BEFORE_MONITORING: dict[str, Callable[[Any, Any], bool]] = {
 }
 WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": monitoring}
 #: What other tests look at, and of pdb benchmarks/interpreter_tests.py.
-ELSEWHERE = {"-X importtime", "-v", "sitecustomize", "sys.addaudithook", "pdb.set_trace()"}
+ELSEWHERE = {"sys.path", "-X importtime", "-v", "sitecustomize", "sys.addaudithook", "pdb.set_trace()"}
 
 
 def without_profkit(
@@ -176,6 +178,13 @@ def test_older_pythons_are_left_alone(tmp_path: Path, version: str, own: bool) -
     bare = without_profkit(tmp_path, *command, env=env, status=4)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env, status=4)
     assert (done.stdout, done.stderr) == (bare.stdout, bare.stderr)
+
+
+def test_without_site_the_agent_s_directory_is_on_the_path(tmp_path: Path) -> None:
+    command = [sys.executable, "-S", "-c", "import sys; print(*sys.path, sep='\\n')"]
+    before = without_profkit(tmp_path, *command).stdout.splitlines()
+    after = run_capture(tmp_path, *command, options=("--quiet",)).stdout.splitlines()
+    assert [Path(entry).name for entry in more(before, after)] == ["inject"]
 
 
 def lines_of(text: str) -> list[str]:

@@ -52,6 +52,16 @@ def code_of_no_function():
     return code() is not None
 
 
+def threads_of_faulthandler():
+    import faulthandler
+
+    read, write = os.pipe()
+    faulthandler.dump_traceback(write)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        return pipe.read().count("(most recent call first)")
+
+
 def looked():
     # At the begin, nothing is imported before this has looked at what is.
     facts = {
@@ -118,6 +128,7 @@ def looked_by_modules():
         "atexit": atexit._ncallbacks(),
         "start method": multiprocessing.get_start_method(),
         "linecache": sorted(linecache.cache),
+        "faulthandler": threads_of_faulthandler(),
         "code of a function that is no more": code_of_no_function(),
         "cProfile.Profile.__mro__": [described(base) for base in cProfile.Profile.__mro__],
     }
