@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run, Thread
-from profkit.model.arrays import known_sum
+from profkit.model.arrays import known, known_sum
 from profkit.model.pools import NOT_BUSY
 
 #: Average cores used or queued for below which a process is idle.
@@ -168,7 +168,7 @@ def inventory(run: Run) -> Inventory:
     """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.host
     needs = tuple(_need(process, host) for process in run.processes)
-    wall = _wall(run)
+    wall = max(known((_wall(run), *(need.lived_s for need in needs))), default=None)
     names = dict.fromkeys([host.name] if host is not None else [])
     names.update(dict.fromkeys(need.host for need in needs))
     return Inventory(
@@ -193,7 +193,7 @@ def _quota(run: Run) -> float | None:
 
 
 def _need(process: Process, launcher: Host | None) -> ProcessNeed:
-    run_s, wait_s, lived = ran_s(process), queued_s(process), process.wall_s
+    run_s, wait_s, lived = ran_s(process), queued_s(process), lived_s(process)
     observed = run_s / lived if run_s is not None and lived else None
     demand = observed if wait_s is None or observed is None or not lived else observed + wait_s / lived
     expected: int | None = None
@@ -220,9 +220,14 @@ def _need(process: Process, launcher: Host | None) -> ProcessNeed:
     )
 
 
+def lived_s(process: Process) -> float | None:
+    """Return how long a process lived; the kernel counts its threads before the agent begins, and after its end."""
+    return max([process.wall_s, *(thread.active_s for thread in process.threads)]) if process.wall_s else None
+
+
 def _needed(process: Process) -> float | None:
     """Return CPUs used without queueing: per thread, run time over the time not spent queueing."""
-    lived = process.wall_s
+    lived = lived_s(process)
     known = [t for t in process.threads if t.run_s is not None and t.run_queue_wait_s is not None]
     if not lived or not known:
         return None

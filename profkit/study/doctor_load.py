@@ -19,6 +19,7 @@ from profkit.measure.inventory import (
     active_seconds,
     inventory,
     is_python,
+    lived_s,
 )
 from profkit.measure.side_facts import side_facts
 from profkit.model import Pool, Process, Run, RunSet
@@ -154,9 +155,8 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
     begin, end = life
     if first_child is None:
         own, native = active_seconds(process)
-        # The kernel counts threads from before the agent begins until after it has ended.
-        lived = max([process.wall_s or 0.0, *(thread.active_s for thread in process.threads)])
-        wanted = (own + native) / lived if process.wall_s else 0.0
+        lived = lived_s(process)
+        wanted = (own + native) / lived if lived else 0.0
         threads = max(round(wanted), int(wanted >= IDLE_CORES))
     else:  # what a parent does before its workers start does not count
         of_threads = _seconds(process, first_child, end)
