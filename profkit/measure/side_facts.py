@@ -51,9 +51,9 @@ class SideFacts:
     processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
     locks of the program's own code waited for them, on average, and `locked_in` where most did.
     `python_threads` counts threads with functions in all processes. `children_s` is CPU time of child processes
-    that were not profiled, most of which run `child_program`, and `children_awaited_s` how long main threads waited
-    for children or what they write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other
-    processes) are the first run's.
+    that were not profiled, most of which run `child_program`, and `children_awaited_s` how long main threads, or each
+    thread that starts programs, waited for them or what they write. `file`, `inventory`, `revision` and
+    `worker_packages` (longest imports of other processes) are the first run's.
     """
 
     inventory: Inventory
@@ -203,6 +203,23 @@ def counted_processes(run: Run) -> int:
     return max(1, len(run.processes) - len(child_programs(run)))
 
 
+def _children_awaited(selected: Sequence[Process], firsts: Sequence[Thread]) -> float | None:
+    """Return how long main threads waited for children, or each other thread that starts some, if that is longer."""
+    starting = [
+        thread
+        for process in selected
+        for thread in process.threads
+        if all(thread is not first for first in firsts) and _starts_programs(thread)
+    ]
+    own, others = awaited_of(FOR_CHILDREN, firsts), awaited_of(FOR_CHILDREN, starting)
+    return own if own is None or not starting else max(own, (others or 0.0) / len(starting))
+
+
+def _starts_programs(thread: Thread) -> bool:
+    profile = thread.profile
+    return bool(Looked(profile.module, profile.strings).where(lambda module: module == "subprocess").any())
+
+
 def _child_program(run: Run) -> str:
     programs = Counter(p.command[0].rpartition("/")[2] for p in child_programs(run) if p.command)
     return programs.most_common(1)[0][0] if programs else ""
@@ -328,7 +345,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "memory_limit_bytes": machine.memory_limit_bytes if machine else None,
         "refaulted_bytes": machine.refaulted_bytes if machine else None,
         "children_s": children_s,
-        "children_awaited_s": awaited_of(FOR_CHILDREN, firsts),
+        "children_awaited_s": _children_awaited(selected, firsts),
         "gil_looks": float(times_seen("gil", mains)),
     }
 

@@ -52,6 +52,7 @@ STEPS: Mapping[str, Steps] = {
     "counters, one": {
         "call-counts": ((-math.inf, 0.837),),
         "changed-source": ((-math.inf, 0.984),),
+        "child-programs": ((-math.inf, 0.786),),
         "larger-input": ((-math.inf, 0.882), (0.5008, 0.970)),
         "less-time": ((-math.inf, 0.960),),
         "loading": ((-math.inf, 0.923),),
@@ -60,6 +61,7 @@ STEPS: Mapping[str, Steps] = {
         "nothing-beyond": ((-math.inf, 0.471), (-0.1966, 0.969)),
         "off-cpu": ((-math.inf, 0.795),),
         "one-function": ((-math.inf, 0.941),),
+        "own-locks": ((-math.inf, 0.889),),
         "run-queue-wait": ((-math.inf, 0.961),),
         "same-total": ((-math.inf, 0.955),),
         "slower-cpu": ((-math.inf, 0.923),),

@@ -252,6 +252,12 @@ _TABLE: tuple[_Row, ...] = (
             "processes differed by up to 1.31"
         ),
     ),
+    (
+        "machine.unsure",
+        0.8,
+        "share",
+        "scatter of fixed byte code, as a part of ln of the slow-down, that may explain the loss (definition)",
+    ),
     _convention(
         "machine.functions", 10, "count", "functions that show one factor: fewer may all have more to do"
     ),

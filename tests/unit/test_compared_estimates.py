@@ -313,6 +313,8 @@ class TestCallsUnknown:
         # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"
+        unsteady = timed(estimated(loop(steps=200), None), scatter=0.7)
+        assert judged(a, unsteady).rule == "calls-unknown"
 
     def test_what_a_changed_function_passes_on_is_its_code(self) -> None:
         """``step``, below which all the work is, gives ``sharpen`` another object: a list instead of a set."""

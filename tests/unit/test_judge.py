@@ -1089,6 +1089,27 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
     assert (alone.rule, alone.subject) == ("child-programs", "xz")
 
 
+def test_threads_that_start_programs_wait_for_them() -> None:
+    """The main thread waits for its two threads, and these for what they started."""
+
+    def side(computed: float) -> Run:
+        run = program([Fn("main", 1, 0.5), Fn("wait", 9, off=computed, callers={"main": 9})])
+        main = replace(with_pauses(run, (Pause(1, "lock", computed, 50),)).processes[0], parent=1)
+        read = profile([Row("/usr/lib/python3.11/subprocess.py", 1165, "communicate", 9, computed)])
+        strings, module = (*read.strings, "subprocess"), np.array([len(read.strings)], np.int32)
+        off = {"wait": np.zeros(1), "blocked": np.array([computed])}
+        read = replace(read, strings=strings, module=module, **off)
+        seen = (Pause(0, "pipe", computed, 50),)
+        threads = [Thread(read, 9, name, 0.01, 0.0, pauses=seen) for name in ("a", "b")]
+        main = replace(main, threads=(*main.threads, *threads))
+        child = replace(main, pid=7, role="child", threads=(), profiled=False, cpu_s=2 * computed)
+        child = replace(child, command=("grep", "-E"), parent=main.pid, run_queue_wait_s=0.0)
+        return replace(run, processes=(main, child))
+
+    found = diffed(side(0.2), side(3.0)).verdict
+    assert (found.rule, found.subject) == ("child-programs", "grep")
+
+
 def test_a_loop_that_waits_for_fewer_threads() -> None:
     """Threads that download: each of them waits most of the time."""
 

@@ -264,7 +264,7 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         f"Processes that the program starts, most of which run {clean(p.subject)}, "
         + (
             f"used {units.seconds(p.number('children'))} of CPU time, {p.share('children.of-wall')} of the wall, "
-            "while the main thread waited for them."
+            "while it waited for them."
             if p.alone
             else f"used {units.seconds(p.number('children'))} of CPU time, against "
             f"{units.seconds(p.number('children-before'))}: {p.share('children.of-lost')} of the lost time."

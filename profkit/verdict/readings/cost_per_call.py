@@ -95,8 +95,15 @@ def _dearer_or_slower(case: Case) -> float:
 def _machine_as_fast(case: Case) -> bool:
     a, b = case.before, case.now
     known = fixed_work(a, b)
-    most = math.exp(value("part.most") * max(0.0, _dearer_or_slower(case)))
-    return bool(known) and one_machine(a, b) and all(one.factor <= max(most, one.scatter) for one in known)
+    whole = max(0.0, _dearer_or_slower(case))
+    most, nearly = math.exp(value("part.most") * whole), math.exp(value("machine.unsure") * whole)
+    # Byte code needs what any program needs of a CPU: if its time scatters, it is not known whether that was there.
+    return (
+        bool(known)
+        and one_machine(a, b)
+        and all(one.factor <= max(most, one.scatter) for one in known)
+        and all(one.scatter <= nearly for one in known if one.measured and one.name.startswith("bytecode"))
+    )
 
 
 COST_PER_CALL: Mapping[str, Reading] = {

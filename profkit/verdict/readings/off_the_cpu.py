@@ -71,7 +71,8 @@ OFF_THE_CPU: Mapping[str, Reading] = {
     ),
     "children.awaited": Reading(
         "share",
-        "added waiting of the main threads for child processes, or for what they write, as a part of the lost time",
+        "added waiting for child processes, or for what they write, of main threads or of each thread that starts "
+        "programs, as a part of the lost time",
         _grown(lambda s: s.children_awaited_s),
     ),
     "children.named": Reading("text", "program that most of them run", lambda c: c.now.child_program or None),

@@ -53,8 +53,8 @@ CHILDREN = Rule(
     id="child-programs",
     cause="blocked",
     about=(
-        "the main thread waits for processes that the program starts, and these use more CPU time; they were not "
-        "profiled, so their functions are not known"
+        "the main thread, or threads that start them, wait for processes that the program starts, and these use more "
+        "CPU time; they were not profiled, so their functions are not known"
     ),
     bucket="blocked",
     # What a child process does while it is waited for is on the critical path.

@@ -10,7 +10,7 @@ LOADING = Rule(
     about="most of the lost time is waiting for loaders or workers, which neither ran nor queued longer",
     bucket="loading",
     requires=("pair.counters",),
-    unless=("more-ranges", "fewer-workers", "fewer-python-threads", "own-locks"),
+    unless=("more-ranges", "fewer-workers", "fewer-python-threads", "child-programs", "own-locks"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
