@@ -263,8 +263,14 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
     "child-programs": lambda p: (
         f"Processes that the program starts, most of which run {clean(p.subject)}, "
         + (
-            f"used {units.seconds(p.number('children'))} of CPU time, {p.share('children.of-wall')} of the wall, "
-            "while it waited for them."
+            f"used {units.seconds(p.number('children'))} of CPU time"
+            # Several at once can use more than the wall.
+            + (
+                f", {p.share('children.of-wall')} of the wall,"
+                if (p.number("children.of-wall") or 0.0) < 1
+                else ""
+            )
+            + " while it waited for them."
             if p.alone
             else f"used {units.seconds(p.number('children'))} of CPU time, against "
             f"{units.seconds(p.number('children-before'))}: {p.share('children.of-lost')} of the lost time."
