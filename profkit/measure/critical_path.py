@@ -179,7 +179,7 @@ def _own_time(
 
 
 def _for_children(off_by: Floats, run_s: float) -> Floats:
-    """Return the waiting for children, by kind, that CPU time of programs which are not profiled explains."""
+    """Return the waiting that CPU time of programs which are not profiled explains; the surest kind first."""
     result = np.zeros_like(off_by)
     for kind in pause_seconds.FOR_CHILDREN:
         result[kind] = _at_most(off_by[kind], max(0.0, run_s - float(result.sum())))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run, Thread
-from profkit.model.arrays import known, known_sum
+from profkit.model.arrays import known_sum
 from profkit.model.pools import NOT_BUSY
 
 #: Average cores used or queued for below which a process is idle.
@@ -168,7 +168,7 @@ def inventory(run: Run) -> Inventory:
     """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.host
     needs = tuple(_need(process, host) for process in run.processes)
-    wall = max(known((_wall(run), *(need.lived_s for need in needs))), default=None)
+    wall = max((s for s in (_wall(run), *(need.lived_s for need in needs)) if s is not None), default=None)
     names = dict.fromkeys([host.name] if host is not None else [])
     names.update(dict.fromkeys(need.host for need in needs))
     return Inventory(

@@ -18,7 +18,8 @@ NONE_SEEN = 3.0
 #: Samples added for the error of their number. Without them the interval of few is too narrow (of 3, it holds
 #: the truth 8 times of 10); with them it holds it 95 times of 100 from the first sample on.
 FEW_SAMPLES = 2.0
-#: Distance of a lower limit, as a part of the estimate, from which the limit may be cut off.
+#: Distance of a lower limit, as a part of the estimate, from which the limit may be cut off: that of 15 independent
+#: calls (1.96 / √15). Of fewer, errors are not symmetric.
 CUT_OFF = 0.5
 
 CallsKind: TypeAlias = Literal["exact", "estimated", "unknown"]

@@ -310,6 +310,11 @@ class TestCallsUnknown:
         for ratio, rule in ((0.02, "more-to-do"), (0.5, "run-queue-wait")):
             before, after = program(training()), program(training(steps=200, ratio=ratio), others=1.9)
             assert judged(timed(before), timed(estimated(after, None))).rule == rule
+        # Both sides queue as much, and no CPU was free for either.
+        queued = [program(training(steps=n, ratio=1.0), others=1.9) for n in (100, 200)]
+        found = judged(timed(queued[0]), timed(estimated(queued[1], None)))
+        waited = next(one for one in found.evidence if one.signal == "main.wait")
+        assert (found.rule, waited.reading) == ("more-to-do", "as-beside-baseline")
         # Nothing says that the CPU was as fast, or it was not: then it may be the machine.
         assert judged(loop(), estimated(loop(steps=200), None)).rule == "calls-unknown"
         assert judged(a, timed(estimated(loop(slower=2.0), None), 2.0)).cause == "inconclusive"

@@ -61,10 +61,11 @@ def _helpers_queue(case: Judged) -> Found:
 
 
 def _main_wait(case: Judged) -> Found:
-    now, much = case.now.wait_fraction, value("wait.much")
+    before, now, much = case.before.wait_fraction, case.now.wait_fraction, value("wait.much")
     if now is not None:
-        reading = "cpus-were-free" if now <= much else "as-beside-baseline"
-        yield Evidence("main.wait", "share", case.before.wait_fraction, now, much, reading)
+        as_before = before is not None and now - before <= value("wait.growth")
+        reading = "cpus-were-free" if now <= much else "as-beside-baseline" if as_before else ""
+        yield Evidence("main.wait", "share", before, now, much, reading)
 
 
 def _main_wait_before(case: Case) -> Found:
