@@ -113,7 +113,8 @@ def other_function(p: VerdictNumbers) -> str:
     """Say which function the baseline has and does not call."""
     return (
         f"{display_name(p.subject)} makes up {p.share('uncalled.part')} of the lost time, with what it "
-        "calls. The baseline defines it too but spends no time in it: an option, a setting or the data selects it."
+        "calls. The baseline defines it too but spends hardly any time in it: an option, a setting or the data "
+        "selects it."
     )
 
 
