@@ -14,9 +14,6 @@ from profkit.errors import FormatError
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.model import Notice, Process, Profile, Thread
 
-#: Seconds by which a file may seem older than its process: the time of day may be set in between.
-_CLOCK_SLACK = 0.01
-
 
 def attach(
     spool: Path, records: Sequence[Record], processes: Sequence[Process]
@@ -29,12 +26,11 @@ def attach(
     for path in sorted(spool.glob("*.nvtx")):
         try:
             log = read_nvtx_log(path)
-            host, _, started = _parts(path)
-        except (FormatError, ValueError) as error:
-            problem = error.problem if isinstance(error, FormatError) else str(error)
-            warnings.append(Notice("nvtx-file-unreadable", path.name, {"problem": problem}))
+        except FormatError as error:
+            warnings.append(Notice("nvtx-file-unreadable", path.name, {"problem": error.problem}))
             continue
-        index = _owner(host, log.pid, started, records, found)
+        host, *_ = path.stem.rsplit("-", 2)
+        index = _owner(host, log, records, found)
         if index is None:
             index = len(found)
             found.append(_unprofiled(log, "child" if found else "main"))
@@ -60,23 +56,18 @@ def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[
     return found
 
 
-def _parts(path: Path) -> tuple[str, int, float]:
-    """Return host, pid and Unix time of creation from a file's name."""
-    host, pid, micros = path.stem.rsplit("-", 2)
-    return host, int(pid), int(micros) / 1e6
-
-
-def _owner(
-    host: str, pid: int, started: float, records: Sequence[Record], processes: Sequence[Process]
-) -> int | None:
+def _owner(host: str, log: NvtxLog, records: Sequence[Record], processes: Sequence[Process]) -> int | None:
     """Return the last image that had begun when the file was made, if it has no ranges yet."""
+    made = (
+        log.ranges.monotonic_ns / 1e9
+    )  # both tell their time from boot: the time of day may be set in between
     candidates = [
-        (record.begin_time, index)
+        (record.begin_perf, index)
         for index, record in enumerate(records)
         if record.host == host
-        and record.pid == pid
-        and record.begin_time <= started + _CLOCK_SLACK
-        and not (record.state == "replaced" and record.time < started)
+        and record.pid == log.pid
+        and record.begin_perf <= made
+        and not (record.state == "replaced" and record.perf < made)
     ]
     if not candidates:
         return None

@@ -1,4 +1,5 @@
-"""Capturing where there is no /proc, no fork and no compiled part, as on macOS and Windows; and with large pages.
+"""Capturing where there is no /proc, no fork and no compiled part, as on macOS and Windows; with large pages; and
+while the time of day is set.
 
 There is no such machine among those that test this project, so the interpreters of launcher and target are made to
 lack what these systems lack (programs/other_platform.py), from their start on.
@@ -14,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
-from tests.integration.capturing import PROGRAMS, ROOT, calls, captured, codes, environment, ranges_of
+from profkit.measure.range_functions import range_functions
+from profkit.model import Run
+from tests.integration.capturing import PROGRAMS, ROOT, calls, captured, codes, environment, ranges_of, script
 from tests.integration.tracing import compiler, require_tracer
 from tests.interpreters import BOTH_WAYS, interpreter
 from tests.shared import finished
@@ -106,16 +109,41 @@ os.wait()
 """
 
 
+def preloaded(directory: Path, source: str) -> tuple[str, str]:
+    """Compile a file of tests/native; return the words before a command that load it there first."""
+    library = directory / "preloaded.so"
+    command = [
+        compiler(),
+        "-shared",
+        "-fPIC",
+        "-Wall",
+        "-Werror",
+        ROOT / "tests" / "native" / source,
+        "-o",
+        library,
+    ]
+    subprocess.run(command, check=True)
+    return "env", f"LD_PRELOAD={library}"
+
+
+def check_ranges(run: Run) -> None:
+    assert [calls(process)["leaf"] for process in run.processes] == [2000, 1000]
+    assert [len(ranges_of(process).name) for process in run.processes] == [2000, 1000]
+    for inside in range_functions(run).values():
+        assert inside.opened_by
+    assert codes(run) == []
+
+
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_pages_of_64_kib(version: str, tmp_path: Path) -> None:
     """Files are mapped in parts that begin anywhere in a page."""
     require_tracer()
-    pages = tmp_path / "large_pages.so"
-    source = ROOT / "tests" / "native" / "large_pages.c"
-    subprocess.run([compiler(), "-shared", "-fPIC", "-Wall", "-Werror", source, "-o", pages], check=True)
-    (tmp_path / "program.py").write_text(RANGES)
-    command = ("env", f"LD_PRELOAD={pages}", interpreter(version), "program.py")
-    run = captured(tmp_path, *command)
-    assert [calls(process)["leaf"] for process in run.processes] == [2000, 1000]
-    assert [len(ranges_of(process).name) for process in run.processes] == [2000, 1000]
-    assert codes(run) == []
+    words = preloaded(tmp_path, "large_pages.c")
+    check_ranges(captured(tmp_path, *words, interpreter(version), script(tmp_path, RANGES)))
+
+
+def test_the_time_of_day_is_set_back(tmp_path: Path) -> None:
+    """Ranges stay with their process, and with the functions in them."""
+    require_tracer()
+    words = preloaded(tmp_path, "set_back.c")
+    check_ranges(captured(tmp_path, *words, sys.executable, script(tmp_path, RANGES)))
