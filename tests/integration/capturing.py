@@ -227,7 +227,9 @@ class Ended(subprocess.CompletedProcess[str]):
 
     @functools.cached_property
     def run(self) -> Run:
-        return load_run(self._file)
+        found = load_run(self._file)
+        print(*found.warnings, sep="\n")  # shown where the test fails
+        return found
 
 
 def run_capture(

@@ -147,8 +147,8 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
         assert p.wait.sum() > 0.1, "the two did not compete"
         assert (p.cumwait >= p.wait - 1e-9).all()
         assert (p.cumblocked >= p.blocked - 1e-9).all()
-        # The kernel's clock and the tracer's are read one after the other.
-        assert (p.cumwait + p.cumblocked <= p.cumtime + 0.01).all()
+        # The kernel's clock and the tracer's are read one after the other, and the CPU may be lost in between.
+        assert (p.cumwait + p.cumblocked <= p.cumtime + 0.1).all()
         root, found = int(p.cumtime.argmax()), names(p)
         # Where `threading` itself is not traced, its last calls are not below `outer`, and may queue too.
         below = np.isin(found, BELOW_OUTER) | (found[root] != "outer")
