@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from profkit.formats import load_run
+from profkit.measure.range_functions import range_functions
+from profkit.measure.range_stats import range_rows
 from profkit.model import Process, Run
 from tests.integration.capturing import (
     PROGRAMS,
@@ -280,6 +282,7 @@ def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, ve
 
 CALLS_BACK = """
 #include <pthread.h>
+#include <unistd.h>
 typedef int (*callback)(int);
 struct job { callback call; int n; };
 static void *run(void *given) {
@@ -294,12 +297,20 @@ void call_from_thread(callback call, int n) {
     pthread_create(&thread, 0, run, &job);
     pthread_join(thread, 0);
 }
+static void wait(void *unused) {
+    usleep(400000);
+}
+void linger(void) {
+    pthread_key_t key;
+    pthread_key_create(&key, wait);
+    pthread_setspecific(key, &wait);
+}
 """
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A library that calls back from a thread of its own."""
+    """A library that calls back from a thread of its own, and keeps one that ends for a while."""
     directory = tmp_path_factory.mktemp("library")
     (directory / "calls.c").write_text(CALLS_BACK)
     words = [compiler(), "-shared", "-fPIC", "calls.c", "-o", "calls.so", "-pthread"]
@@ -322,6 +333,39 @@ def test_every_call_in_threads_of_other_origin_is_there(tmp_path: Path, version:
     assert counts_by_thread(main, "deep") == [20_001]
     assert all(not thread.open_calls for thread in main.threads)
     assert done.run.warnings == ()
+
+
+RANGES_IN_A_THREAD = """
+import ctypes, os, sys, threading, time
+nvtx = ctypes.PyDLL(os.environ["NVTX_INJECTION64_PATH"])
+def work(seconds):
+    begun = time.thread_time()
+    while time.thread_time() - begun < seconds: pass
+def ranges():
+    ctypes.CDLL(sys.argv[1]).linger()
+    for i in range(20):
+        nvtx.profkit_nvtx_push(b"range")
+        work(0.01)
+        nvtx.profkit_nvtx_pop()
+for _ in range(3):
+    thread = threading.Thread(target=ranges)
+    thread.start()
+    thread.join()
+    work(0.3)
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_samples_in_ranges_stay_with_a_thread_that_has_left_python(
+    tmp_path: Path, version: str, library: str
+) -> None:
+    """They are booked when it has no Python state any more, and still runs."""
+    program = script(tmp_path, RANGES_IN_A_THREAD)
+    run = captured(tmp_path, interpreter(version), program, library, options=("--sampled",))
+    assert run.warnings == ()
+    whole = sum(row.total_s for row in range_rows(run.processes))
+    (inside,) = range_functions(run).values()
+    assert 0.3 * whole < inside.total_s < 1.2 * whole
 
 
 AUDITED = """

@@ -81,6 +81,7 @@ class _Attached:
         self._ending = _thread.allocate_lock()
         self._over = False
         self._leaving: Any = None
+        self._forks = False
         self._notes: Dict[str, Any] = {}
         self._worker = ""
 
@@ -111,10 +112,18 @@ class _Attached:
 
     def _watch_ends(self) -> None:
         atexit.register(self._end, "exited")
-        os.register_at_fork(before=self._await_leaving, after_in_child=self._after_fork_in_child)
+        os.register_at_fork(
+            before=self._before_fork,
+            after_in_parent=self._after_fork,
+            after_in_child=self._after_fork_in_child,
+        )
 
-    def _await_leaving(self) -> None:
+    def _after_fork(self) -> None:
+        self._forks = False
+
+    def _before_fork(self) -> None:
         """Have no thread beside a fork, which Python would warn of."""
+        self._forks = True  # else one may begin at the end of this very call
         leaving, self._leaving = self._leaving, None
         if leaving is not None:
             leaving.join()
@@ -151,6 +160,8 @@ class _Attached:
         # Not by an exception: with little stack, Python 3.14 lets it pass `except` of several types.
         if left > 0 and _access(self._go_on, os.F_OK, effective_ids=True):
             return min(left, _LOOK_S)
+        if self._forks:
+            return _LOOK_S / 20
         try:
             # Not in this thread: the tracer is still handling the event that called this.
             self._leaving = _thread.start_joinable_thread(lambda: self._end("detached"))  # type: ignore[attr-defined]

@@ -67,7 +67,7 @@ class Session:
         self._own_profilers = OwnProfilers(
             self._begin_if_awaited, self._pause, self._trace_again, self._follows
         )
-        self._over = False
+        self._over = self._ending = False
         self._share, self._samples_only = 0.0, False
         self._costly_starts = ""
         self._tiers: Optional[Tiers] = None  # None unless tables are mapped
@@ -99,7 +99,7 @@ class Session:
 
     def _begin(self, forked: bool, now: float, perf: float, inherited: Optional[Tracer]) -> None:
         self._writing = _thread.allocate_lock()
-        self._over = self._begun = False
+        self._over = self._ending = self._begun = False
         self._notes = self._lacking()
         self._own_profilers.notes = {}
         self._record.begin(forked, now, perf)
@@ -158,6 +158,8 @@ class Session:
         """Start the tracer's budget control; a forked child gets it when it is older than most."""
         tiers = self._tiers
         if tiers is None or tiers.watching or not self._begun or self._windowed:
+            return
+        if self._ending:  # a thread that began now would outlive the interpreter, which may then abort
             return
         # The same thread sees what threads wait for.
         sampled = self._samples_only or (self._share > 0.0 and os.path.lexists(self._costly_starts))
@@ -222,7 +224,7 @@ class Session:
         a killed process's record is at most three quarters of its age old.
         """
         need_room()
-        if self._over or self._writing.locked():
+        if self._over or self._ending or self._writing.locked():
             return settings.USUAL_INTERVAL
         took = 0.0
         try:
@@ -269,6 +271,7 @@ class Session:
                 self._native.await_call(None)  # calls made by the ending interpreter are not the target's
                 return
             self._begin_in_child()
+        self._ending = True
         # A second Ctrl-C while the first KeyboardInterrupt ends the process would raise another one here.
         ignoring = state == "exited" and ignore_interrupts()
         try:
@@ -363,7 +366,7 @@ class Session:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
                     self._begin_if_awaited()
-                    self._over = False
+                    self._over = self._ending = False
                     self._watch_windows()
                     self._watch_tiers()
                     self._write_first()  # the record says that the process has ended

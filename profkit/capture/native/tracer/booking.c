@@ -14,10 +14,13 @@
 #include "tiers.h"
 #include "waits.h"
 
-static struct table *table_of(struct seen_thread *seen, bool may_make) {
+/* A table that ended since the look gets the time in its ranges, also where its thread runs on and may begin another. */
+static struct table *table_of(const struct charge *charge, bool may_make) {
+    struct seen_thread *seen = charge->thread;
     int64_t run;
     bool runs = kernel_cpu_time(seen->native, &run);
-    if (seen->table && seen->table->folded == 0 && (!runs || !table_ended(seen->table)))
+    bool in_range = charge->context && charge->table == seen->table;
+    if (seen->table && seen->table->folded == 0 && (in_range || !runs || !table_ended(seen->table)))
         return seen->table;
     struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
     if (!table && !may_make)
@@ -87,7 +90,7 @@ static struct function *book_time(struct table *table, const struct charge *char
         path->own += whole;
         path->wait += charge->wait;
         path->blocked += charge->blocked;
-        if (charge->context)
+        if (charge->context && charge->table == table) /* the contexts of another one may be gone */
             ranges_sampled(table, charge->context, edge->callee, whole, charge->wait, charge->blocked);
     }
     while (n > 0) {
@@ -113,7 +116,7 @@ static void book_lines(struct table *table, struct function *function, const str
 }
 
 static void book(const struct charge *charge, bool sampled) {
-    struct table *table = table_of(charge->thread, sampled);
+    struct table *table = table_of(charge, sampled);
     if (!table)
         return;
     bool is_time = sampled && charge->what != PAUSE_HELD_GIL && table->top == table->stack;

@@ -224,7 +224,7 @@ static struct charge *charge_of(struct seen_thread *seen, enum pause_kind what) 
     if (fresh->n_charges == MOST_CHARGES || fresh->n_codes + n > MOST_CODES)
         return NULL;
     struct charge *charge = &fresh->charges[fresh->n_charges++];
-    *charge = (struct charge){.thread = seen, .context = context, .leaf = leaf, .place = place, .hash = hash, .what = what, .codes = fresh->codes + fresh->n_codes, .n = n, .certain = stack->certain};
+    *charge = (struct charge){.thread = seen, .table = seen->table, .context = context, .leaf = leaf, .place = place, .hash = hash, .what = what, .codes = fresh->codes + fresh->n_codes, .n = n, .certain = stack->certain};
     for (size_t i = 0; i < stack->n; i++)
         if (stack->frames[i].code)
             fresh->codes[fresh->n_codes++] = stack->frames[i].code;

@@ -50,6 +50,7 @@ struct spot {
 /* The time charged to one stack of one thread since the last booking. */
 struct charge {
     struct seen_thread *thread;
+    const struct table *table; /* the thread's at the look, and the ranges that were open in it */
     struct context *context;
     const void *leaf; /* the definition of a running C function, or NULL */
     int64_t place;    /* in its innermost code, if that may call what waits for other ranks; else -1 */
