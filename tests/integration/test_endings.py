@@ -231,6 +231,26 @@ def test_a_sampled_process_that_computes_at_its_end(tmp_path: Path, version: str
     assert column(done.run.processes[0], "late", "cumtime") > 0.4
 
 
+#: The agent's next look comes while it ends, as it may in any process.
+LOOKS_LATE = """
+import gc, os, sys
+class Last:
+    def __del__(self, listdir=os.listdir, write=os.write): write(1, b"%d" % len(listdir("/proc/self/task")))
+sys.last = Last()
+(session,) = (one for one in gc.get_objects() if type(one).__name__ == "Session")
+leave = session._windows.leave
+session._windows.leave = lambda: (session._look(), leave())
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_no_thread_of_ours_outlives_the_interpreter(tmp_path: Path, version: str) -> None:
+    """Python aborts where a thread gets a state after the last one was deleted."""
+    done = run_capture(tmp_path, interpreter(version), script(tmp_path, LOOKS_LATE))
+    assert done.stdout == "1", done.stderr
+    assert done.run.warnings == ()
+
+
 def test_killed_after_an_exec_that_failed(tmp_path: Path) -> None:
     """Its record said that another program took its place, before that was known to be wrong."""
     failing = "try: os.execv('/nonexistent', ['x'])\nexcept OSError: pass\n"
