@@ -508,7 +508,13 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("version", BOTH_WAYS)
 def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
-    text = f"import os, sys, tier\ntier.until_sampled()\ntier.samples_for(0.7)\n{end}\n"
+    text = (
+        "import os, sys, tier, time\n"
+        "tier.until_sampled()\n"
+        "begun = time.process_time()\n"
+        "while time.process_time() - begun < 0.7: tier.samples_for(0.1)\n"
+        f"{end}\n"
+    )
     command = (interpreter(version), script(tmp_path, text))
     status = -9 if "kill" in end else 0
     run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED, status=status)
