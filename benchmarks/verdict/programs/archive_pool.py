@@ -18,7 +18,7 @@ SETTINGS = json.loads(Path("settings.json").read_text())
 def turn():
     """Hold the lock of a file, where one process at a time may write to the archive."""
     with Path("settings.json").open() as file:
-        if SETTINGS["serial"]:
+        if SETTINGS.get("serial"):
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-TURN = multiprocessing.get_context("fork").Lock() if SETTINGS["serial"] else contextlib.nullcontext()
+TURN = multiprocessing.get_context("fork").Lock() if SETTINGS.get("serial") else contextlib.nullcontext()
 
 
 def make_image(seed):

@@ -10,7 +10,7 @@ from scipy import ndimage
 from skimage import filters, measure, morphology, segmentation
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-TURN = multiprocessing.get_context("fork").Lock() if SETTINGS["serial"] else contextlib.nullcontext()
+TURN = multiprocessing.get_context("fork").Lock() if SETTINGS.get("serial") else contextlib.nullcontext()
 
 
 def make_slide(seed):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-TURN = threading.Lock() if SETTINGS["serial"] else contextlib.nullcontext()
+TURN = threading.Lock() if SETTINGS.get("serial") else contextlib.nullcontext()
 
 
 def make_chunk(seed):

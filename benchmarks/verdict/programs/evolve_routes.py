@@ -10,7 +10,7 @@ from pathlib import Path
 from deap import algorithms, base, creator, tools
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-TURN = multiprocessing.get_context("fork").Lock() if SETTINGS["serial"] else contextlib.nullcontext()
+TURN = multiprocessing.get_context("fork").Lock() if SETTINGS.get("serial") else contextlib.nullcontext()
 TOWNS = int(90 * SETTINGS["size"])
 PLACES = [(random.Random(i).random(), random.Random(i + 1000).random()) for i in range(TOWNS)]
 

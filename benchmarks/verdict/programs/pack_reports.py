@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-LEVEL = "-9" if SETTINGS["thorough"] else "-1"
+LEVEL = "-9" if SETTINGS.get("thorough") else "-1"
 
 
 def make_rows(seed):

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-CASES = ["--ignore-case"] if SETTINGS["thorough"] else []
+CASES = ["--ignore-case"] if SETTINGS.get("thorough") else []
 PATTERN = r"user=[a-f][a-f0-9]*[05]\b.* by=[0-9]"
 WORDS = [random.Random(seed).randbytes(2).hex() for seed in range(200)]
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 SETTINGS = json.loads(Path("settings.json").read_text())
-ORDER = "--general-numeric-sort" if SETTINGS["thorough"] else "--numeric-sort"
+ORDER = "--general-numeric-sort" if SETTINGS.get("thorough") else "--numeric-sort"
 
 
 def write_events(path, seed):
