@@ -120,7 +120,7 @@ def _evidence(item: Evidence) -> dict[str, Any]:
 def _advice(item: Advice) -> dict[str, Any]:
     return members(
         item,
-        "kind argv env cures? predicted_gain_s subject numbers where text",
+        "kind argv env cures? predicted_gain_s least_gain_s subject numbers where text",
         argv=plain((*item.argv, *item.files)),
         where=item.where and members(item, "function=where.qualname file=where.path line?"),
         text=spelled_out(advice_text(item)),

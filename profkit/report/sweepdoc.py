@@ -264,7 +264,7 @@ class VerifyReport:
         )
         return laid_out(
             "profkit verify",
-            Section("", (tried_verdict(self.tried, self.advice.predicted_gain_s),)),
+            Section("", (tried_verdict(self.tried, self.advice.predicted_gain_s, self.advice.least_gain_s),)),
             Section("What was run", (facts,), role="account"),
             Section("Notes", (Bullets(tuple(tried_notes(self.tried, self.recorded_s))),)),
         )
@@ -285,7 +285,7 @@ class VerifyReport:
                 **members(
                     self,
                     "command=change.command argv env=change.variables edit=change.edit? recorded_s "
-                    "predicted_gain_s=advice.predicted_gain_s "
+                    "predicted_gain_s=advice.predicted_gain_s least_gain_s=advice.least_gain_s "
                     "gain_s=tried.gain_s before_s=tried.before.median after_s=tried.after.median "
                     "speedup=tried.ratio.value speedup_low=tried.ratio.low speedup_high=tried.ratio.high "
                     "before_runs_s=tried.before.times after_runs_s=tried.after.times disturbed=tried.disturbed "

@@ -18,10 +18,10 @@ def seconds(value: float | None) -> str:
     return f"{number} {unit}"
 
 
-def from_to(before: float, after: float) -> str:
-    """Return two times; a shared unit is written once."""
+def from_to(before: float, after: float, between: str = "→") -> str:
+    """Return two times, with a word between them; a shared unit is written once."""
     (first, first_unit), (second, unit) = _in_unit(before), _in_unit(after)
-    return f"{first} → {second} {unit}" if first_unit == unit else f"{first} {first_unit} → {second} {unit}"
+    return f"{first}{'' if first_unit == unit else ' ' + first_unit} {between} {second} {unit}"
 
 
 def interval(low: float, high: float) -> str:

@@ -91,8 +91,8 @@ class Advice:
 
     `argv` is the command to run, with `files` as its last words; empty for an edit or a machine setting.
     `cures` is the bucket that it empties, empty where it only measures more. `predicted_gain_s` is how many
-    seconds shorter the candidate's wall should be, NaN if unknown. `where` and `line` are the function to
-    edit and its first line, ``None`` and 0 if unknown.
+    seconds shorter the candidate's wall should be at most, NaN if unknown, and `least_gain_s` at least, 0 if
+    that may be noise. `where` and `line` are the function to edit and its first line, ``None`` and 0 if unknown.
     """
 
     kind: str
@@ -101,6 +101,7 @@ class Advice:
     files: tuple[str, ...] = ()
     cures: str = ""
     predicted_gain_s: float = math.nan
+    least_gain_s: float = 0.0
     subject: str = ""
     numbers: Mapping[str, Value] = field(default_factory=dict)
     where: FunctionKey | None = None

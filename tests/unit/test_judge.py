@@ -467,6 +467,11 @@ def test_own_threads_above_the_cores() -> None:
     limit = advice(found, "limit-threads")
     assert (limit.argv, limit.env) == (("python", "train.py"), {"OMP_NUM_THREADS": "1"})
     assert (limit.cures, limit.predicted_gain_s) == ("queue", pytest.approx(found.account.seconds("queue")))
+    # One run a side: without what runs that should be equal differ by, on the longer side.
+    slower = found.account.candidate_s / found.account.baseline_s
+    queue = found.account.bucket("queue")
+    assert limit.least_gain_s == pytest.approx(limit.predicted_gain_s - slower * (queue.seconds - queue.low))
+    assert 0 < limit.least_gain_s < limit.predicted_gain_s
 
 
 def test_quota_is_asked_before_waiting() -> None:

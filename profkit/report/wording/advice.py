@@ -201,7 +201,8 @@ def _line(advice: Advice) -> _Line:
     if isinstance(remark, tuple):
         words, remark = remark
     if math.isfinite(advice.predicted_gain_s) and advice.predicted_gain_s > 0:
-        gain = f"should save up to {units.seconds(advice.predicted_gain_s)}"
+        most, least = advice.predicted_gain_s, advice.least_gain_s
+        gain = f"should save {units.from_to(least, most, 'to') if least else f'up to {units.seconds(most)}'}"
         remark = f"{remark}; {gain}" if remark else gain
     return words, remark
 

@@ -152,13 +152,14 @@ _HEADLINES = {
 }
 
 
-def tried_verdict(tried: Tried, predicted_s: float) -> VerdictBlock:
-    """Return the answer; `predicted_s` is the predicted gain in seconds, NaN if not known."""
+def tried_verdict(tried: Tried, predicted_s: float, least_s: float = 0.0) -> VerdictBlock:
+    """Return the answer; `predicted_s` is the greatest predicted gain, NaN if unknown, `least_s` the least."""
     if tried.outcome == "fails":
         return VerdictBlock("The run with the advice fails", f"{tried.after.problem or 'it failed'}.", "bad")
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
-    predicted = f"predicted {units.seconds(predicted_s)}, " if math.isfinite(predicted_s) else ""
+    most = units.from_to(least_s, predicted_s, "to") if least_s else f"up to {units.seconds(predicted_s)}"
+    predicted = f"predicted {most}, " if math.isfinite(predicted_s) else ""
     counts = sorted({len(tried.before.times), len(tried.after.times)})
     runs = "–".join(map(str, counts)) + (" run" if counts == [1] else " runs")
     said = f"{predicted}measured {units.seconds(tried.gain_s)} saved; medians of {runs} each, in turn."

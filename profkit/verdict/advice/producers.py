@@ -52,7 +52,8 @@ def advise(names: Iterable[str], case: Judged, bucket: str, seconds: float) -> t
         for advice in PRODUCERS[name](case, lost):
             if advice.cures:
                 gain = lost if math.isnan(advice.predicted_gain_s) else min(lost, advice.predicted_gain_s)
-                advice = replace(advice, cures=bucket, predicted_gain_s=gain)
+                least = _beyond_noise(case, bucket, gain)
+                advice = replace(advice, cures=bucket, predicted_gain_s=gain, least_gain_s=least)
             found.append(advice)
     found.sort(key=lambda one: -one.predicted_gain_s if math.isfinite(one.predicted_gain_s) else 0.0)
     if any(map(can_be_tried, found)):
@@ -95,6 +96,21 @@ def _limits(case: Judged, lost: float) -> Found:
     most = tuple(_saved(case, side.available_cpus, spins=spins) for spins in (True, False))
     found = limit_advice(side.inventory, side.command, lost, (most[0], most[1]))
     yield from (_promised(advice, case, side.available_cpus) for advice in found if _worth_it(advice, side))
+
+
+def _beyond_noise(case: Judged, bucket: str, gain: float) -> float:
+    """Return the part of a gain that runs as they are do not differ by; 0 if unknown."""
+    try:
+        emptied = case.account.bucket(bucket)
+    except KeyError:
+        return 0.0
+    account, noise = case.account, emptied.seconds - emptied.low
+    if (
+        account.basis == "other-programs"
+    ):  # it is a part of the baseline's wall, and the longer run's differs by as much
+        noise *= max(1.0, account.candidate_s / account.baseline_s)
+    least = gain - noise
+    return least if least >= LEAST_GAIN * (case.now.wall_s or 0.0) else 0.0
 
 
 def _least_wall(case: Judged, cpus: float | None, *, spins: bool) -> float | None:
