@@ -5,7 +5,7 @@ records (`start`, `stop`, `step`, `window`). Names are imported on first use (PE
 profkit`` is cheap.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Diff",
