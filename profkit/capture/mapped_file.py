@@ -46,8 +46,9 @@ class Clock:
 class MappedFile:
     """The file of one process: its `functions`, the `heads` of its threads' tables, and their entries.
 
-    `missed`: not all that was traced found room. `tiers` begin at seconds of ``CLOCK_MONOTONIC``. `effect` is
-    what capture added to the wall, in seconds, with its interval; ``None`` if unknown.
+    `missed`: not all that was traced found room. `lost_forks` processes that it forked could keep nothing. `tiers`
+    begin at seconds of ``CLOCK_MONOTONIC``. `effect` is what capture added to the wall, in seconds, with its
+    interval; ``None`` if unknown.
     """
 
     def __init__(self, data: bytes, *, growing: bool = False) -> None:
@@ -69,6 +70,7 @@ class MappedFile:
         self.clock = _clock(header)
         self._epoch = header.epoch
         self.tiers, self.effect, self.bursts = _tiers(header, data)
+        self.lost_forks: int = max(0, header.lost_forks)
         self._data = data
         self._words: Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)

@@ -27,6 +27,7 @@ def of_process(record: Record) -> tuple[Notice, ...]:
         (said.no_samples, Notice("no-samples")),
         (said.no_tracer, Notice("tracer-missing", "", {"python": python})),
         (said.tables_full, Notice("tables-full", "", {"functions": functions})),
+        (said.lost_forks, Notice("forks-unrecorded", "", {"forks": said.lost_forks})),
         (said.torch_nvtx, Notice("torch-nvtx-shimmed")),
         (said.windows_missed, Notice("windows-not-followed")),
         (said.emit_nvtx, Notice("torch-emit-nvtx")),

@@ -80,6 +80,7 @@ class Notes:
     no_samples: bool = False
     no_tracer: bool = False
     tables_full: bool = False
+    lost_forks: Count = 0
     torch_nvtx: bool = False
     emit_nvtx: bool = False
     windows_missed: bool = False

@@ -93,7 +93,7 @@ class SpoolRecords:
             record,
             codes=tables.codes,
             threads=threads,
-            notes=replace(record.notes, tables_full=tables.missed),
+            notes=replace(record.notes, tables_full=tables.missed, lost_forks=tables.lost_forks),
             tiers=tuple(Tier(kind, max(0.0, at - record.begin_perf)) for kind, at in tables.tiers),
             effect=None if tables.effect is None else Effect(*tables.effect),
         )

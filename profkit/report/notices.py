@@ -50,6 +50,10 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
     "tables-full": (
         "there was no room for its functions in the spool directory (a full disk, or `ulimit -f`): {some} are missing"
     ),
+    "forks-unrecorded": (
+        "{forks:process|processes} that it forked could keep nothing, as after it gave up its user, or on a full "
+        "disk: their functions are not in this run"
+    ),
     "no-samples": "every call was traced, at any overhead: stacks of this Python cannot be sampled here",
     "tracer-missing": (
         "profkit has no compiled tracer for Python {python}: functions were not recorded, only "

@@ -19,6 +19,7 @@ from tests.integration.capturing import (
     codes,
     column,
     environment,
+    in_process,
     on_a_small_disk,
     on_another_machine,
     profkit_command,
@@ -229,6 +230,39 @@ def test_a_sampled_process_that_computes_at_its_end(tmp_path: Path, version: str
     done = run_capture(tmp_path, interpreter(version), "-c", LATE, options=("--sampled",))
     assert done.stdout.startswith("None\n")
     assert column(done.run.processes[0], "late", "cumtime") > 0.4
+
+
+GIVES_UP_ITS_USER = """
+import os
+def leaf(): pass
+def work():
+    for _ in range(300): leaf()
+def fork(then):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        then()
+        os._exit(0)
+    os.waitpid(pid, 0)
+os.setgid(65534)
+os.setuid(65534)
+fork(lambda: None)
+fork(lambda: fork(lambda: None))
+work()
+"""
+
+
+@pytest.mark.parametrize("version", EACH_WAY)
+def test_forks_of_a_process_that_gave_up_its_user_are_said_to_be_lost(tmp_path: Path, version: str) -> None:
+    """They may not write to the spool directory; what they fork themselves is lost as well."""
+    root()
+    run = captured(tmp_path, interpreter(version), script(tmp_path, GIVES_UP_ITS_USER))
+    assert calls(run.processes[0])["leaf"] == 300
+    assert said(run, "forks-unrecorded").numbers["forks"] == 3
+    assert (
+        "3 processes that it forked could keep nothing"
+        in in_process(tmp_path, "show", "run.prof", "--full").stdout
+    )
 
 
 #: The agent's next look comes while it ends, as it may in any process.

@@ -144,6 +144,8 @@ class ProcessRecord:
             if not (self._native.keep(b"".join(parts)) if in_file else self._reserve.write(parts, error)):
                 if state != "snapshot":
                     leave_end(self._path, state, error, perf, process_time())
+                    if self.in_memory:
+                        self._native.tell_parent()
                 return "%s" % error
         return ""
 

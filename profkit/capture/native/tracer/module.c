@@ -72,6 +72,7 @@ DOES(pause_watching, sampler_pause())
 DOES(watch_again, sampler_resume())
 DOES(want_samples, tiers_want(TIER_SAMPLED))
 DOES(sync_tables, store_sync())
+DOES(tell_parent, store_tell_parent())
 
 static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
     PyObject *bytes = NULL;
@@ -223,6 +224,8 @@ static PyMethodDef functions[] = {
      "range_reported()\n--\n\nWhether such a range began or ended in a thread that could not call the function; None for neither."},
     {"sync_tables", sync_tables, METH_NOARGS,
      "sync_tables()\n--\n\nThe process ends: have a network file system write the file of map_tables()."},
+    {"tell_parent", tell_parent, METH_NOARGS,
+     "tell_parent()\n--\n\nThe process ends, and nothing of it could be kept: note this in the file of the process that forked it."},
     {"usage", usage, METH_NOARGS,
      "usage()\n--\n\nReturn what getrusage(2) says of this process: CPU seconds, voluntary and involuntary switches, the\n"
      "largest resident memory in KiB, and page faults without input; the module resource need not be loaded for it."},

@@ -144,9 +144,17 @@ bool store_open(const char *path, int descriptor, const char *prefix) {
     return true;
 }
 
+static struct store_header *parents;
+
+void store_tell_parent(void) {
+    if (parents)
+        atomic_fetch_add(&parents->tiers.lost_forks, 1 + (store_header ? store_header->tiers.lost_forks : 0));
+}
+
 void store_forget(void) {
     /* The mappings stay: unused pointers into them may be left. */
     pthread_mutex_init(&store_lock, NULL); /* another thread of the parent may have held it */
+    parents = store_header;
     store_header = NULL;
     kept_descriptor = -1;
     all_mapped = NULL;

@@ -66,6 +66,10 @@ void store_sync(void);
 /* In a forked child, leave the file and its tables to the parent. */
 void store_forget(void);
 
+/* Note in the parent's file, which stays mapped, that nothing of this forked process, and of those that told it so,
+ * could be kept. */
+void store_tell_parent(void);
+
 /* Let go of the file, before store_forget(). Its addresses stay readable and writable, all zero, as pointers into it
  * may be left in threads. */
 void store_close(void);
