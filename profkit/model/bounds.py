@@ -19,7 +19,7 @@ EXACT = 1 << 53
 #: Greatest clock time, nanoseconds: 73 years. Sums and differences of two fit into 64 bits.
 LAST_NS = 1 << 61
 #: Longest duration, seconds: 30 000 years. Sums, and products of a few, stay finite.
-_MOST_S = 1e12
+MOST_S = 1e12
 #: Smallest number other than 0. Subtracting times leaves at least 1e-9 × 2**-53 = 1e-25, and a share of that
 #: is hardly less than its square. Products of four ratios of such times are finite.
 TINY = 1e-60
@@ -71,9 +71,9 @@ def bounds_of(type_: Any) -> Bounds | None:
     return next((note for note in notes if isinstance(note, Bounds)), None)
 
 
-Seconds = Annotated[float, Bounds(0, _MOST_S, TINY)]
+Seconds = Annotated[float, Bounds(0, MOST_S, TINY)]
 #: Profiler times. They may be negative: some profilers subtract too much for their own cost, or mix threads.
-SignedSeconds = Annotated[float, Bounds(-_MOST_S, _MOST_S, TINY)]
+SignedSeconds = Annotated[float, Bounds(-MOST_S, MOST_S, TINY)]
 #: Clock time, seconds.
 Moment = Annotated[float, Bounds(0, LAST_NS / 1e9, TINY)]
 MomentNs = Annotated[int, Bounds(0, LAST_NS)]
@@ -97,11 +97,11 @@ PrimitiveCounts = Annotated[Ints, Bounds(-EXACT, EXACT)]
 #: Thread ids.
 Ids = Annotated[Ints, Bounds(0, EXACT)]
 #: Seconds, which may be negative.
-Times = Annotated[Floats, Bounds(-_MOST_S, _MOST_S, TINY)]
+Times = Annotated[Floats, Bounds(-MOST_S, MOST_S, TINY)]
 #: Half widths of the intervals of times, seconds.
-Errors = Annotated[Floats, Bounds(0, _MOST_S, TINY)]
+Errors = Annotated[Floats, Bounds(0, MOST_S, TINY)]
 #: Seconds, which may be negative; NaN where not measured.
-Waits = Annotated[Floats, Bounds(-_MOST_S, _MOST_S, TINY, nan=True)]
+Waits = Annotated[Floats, Bounds(-MOST_S, MOST_S, TINY, nan=True)]
 #: Clock times, nanoseconds.
 Moments = Annotated[Ints, Bounds(0, LAST_NS)]
 #: The same; −1 for what did not end.

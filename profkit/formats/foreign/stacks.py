@@ -13,7 +13,7 @@ import numpy as np
 from profkit.errors import FormatError
 from profkit.formats.limits import Budget
 from profkit.model import Edges, Notice, Process, Profile, ProfileError, Ranges, Run, Thread
-from profkit.model.bounds import EXACT
+from profkit.model.bounds import EXACT, MOST_S
 from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
 from profkit.model.versions import python_of_paths
 
@@ -124,7 +124,7 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
         if links:
             pairs[links[-1]][0] += seconds
     own, cumulative, taken = np.array(list(rows.values()), np.float64).reshape(-1, 3).T.copy()
-    if not ((taken >= 0) & (taken <= EXACT)).all() or not np.isfinite(own).all():
+    if not ((taken >= 0) & (taken <= EXACT)).all() or not (np.abs(own) <= MOST_S).all():
         raise ProfileError("holds an invalid sample count or time")
     all_taken = taken.sum()
     interval = own.sum() / all_taken if all_taken else 0.0
