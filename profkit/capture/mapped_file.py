@@ -70,7 +70,7 @@ class MappedFile:
         self.clock = _clock(header)
         self._epoch = header.epoch
         self.tiers, self.effect, self.bursts = _tiers(header, data)
-        self.lost_forks: int = max(0, header.lost_forks)
+        self.lost_forks: int = min(max(0, header.lost_forks), EXACT)
         self._data = data
         self._words: Ints = np.frombuffer(data, "<i8", len(data) // 8)
         self._halves: npt.NDArray[np.uint32] = np.frombuffer(data, "<u4", len(data) // 4)

@@ -58,9 +58,8 @@ def with_thread_names(processes: Sequence[Process], names: Mapping[int, Mapping[
 
 def _owner(host: str, log: NvtxLog, records: Sequence[Record], processes: Sequence[Process]) -> int | None:
     """Return the last image that had begun when the file was made, if it has no ranges yet."""
-    made = (
-        log.ranges.monotonic_ns / 1e9
-    )  # both tell their time from boot: the time of day may be set in between
+    # Both tell their time from boot: the time of day may be set in between.
+    made = log.ranges.monotonic_ns / 1e9
     candidates = [
         (record.begin_perf, index)
         for index, record in enumerate(records)

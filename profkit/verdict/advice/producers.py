@@ -105,9 +105,8 @@ def _beyond_noise(case: Judged, bucket: str, gain: float) -> float:
     except KeyError:
         return 0.0
     account, noise = case.account, emptied.seconds - emptied.low
-    if (
-        account.basis == "other-programs"
-    ):  # it is a part of the baseline's wall, and the longer run's differs by as much
+    # Other programs' noise is a part of the baseline's wall; a longer run differs by as large a part of its own.
+    if account.basis == "other-programs" and account.baseline_s > 0:
         noise *= max(1.0, account.candidate_s / account.baseline_s)
     least = gain - noise
     return least if least >= LEAST_GAIN * (case.now.wall_s or 0.0) else 0.0
