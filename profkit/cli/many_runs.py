@@ -34,8 +34,7 @@ def compare(runs: tuple[str, ...], against: str, group_by: str, report: ReportOp
     """
     from profkit.api.many_runs import read_compared
 
-    # Only base names fit its tables.
-    report.write("reading the runs", lambda: read_compared(runs, by=group_by, against=against), masked=True)
+    report.write("reading the runs", lambda: read_compared(runs, by=group_by, against=against))
 
 
 @click.command(context_settings=CONTEXT)
@@ -57,11 +56,8 @@ def history(runs: tuple[str, ...], metric: str, min_change: str, report: ReportO
     from profkit.api.many_runs import read_history_runs
 
     least = percent(min_change, "min_change")
-    # Only base names fit its tables.
     report.write(
-        "reading the runs",
-        lambda: read_history_runs(runs, metric=metric, least_change=least, jobs=None),
-        masked=True,
+        "reading the runs", lambda: read_history_runs(runs, metric=metric, least_change=least, jobs=None)
     )
 
 

@@ -80,14 +80,14 @@ class ReportOptions:
 
         return Destination(self)
 
-    def write(self, doing: str, read: Callable[[], Reported], *, masked: bool = False) -> None:
-        """Read something with progress `doing`, and write a report; `masked` as in `Destination.write`."""
+    def write(self, doing: str, read: Callable[[], Reported]) -> None:
+        """Read something with progress `doing`, and write a report."""
         gc.disable()  # as in ``profkit diff``
         goal = self.destination()
         with Progress(doing):
             result = read()
         goal.keep(result.inputs())
-        goal.write(result, masked=masked)
+        goal.write(result)
 
 
 def options(*added: _Decorator, **objects: type) -> _Decorator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profkit.report import units
 from profkit.report.document import (
@@ -49,7 +49,7 @@ class ComparisonsReport:
     study: Comparisons
 
     def document(self, rows: int) -> Document:
-        study = self.study
+        study = _with_short_names(self.study)
         slower = [row for row in study.rows if row.slowdown.value > 1 and row.cause not in ("", "no-change")]
         worst = sorted(slower, key=lambda row: -row.slowdown.value)[:1]
         commands = tuple(shlex.join(_reason_command(study, row)) for row in worst)
@@ -74,6 +74,22 @@ class ComparisonsReport:
                 ),
             }
         )
+
+
+def _with_short_names(study: Comparisons) -> Comparisons:
+    """Name rows by the least ends of their paths that differ, which fit tables; commands keep the paths."""
+    paths = {row.configuration.argument.rstrip("/") for row in study.rows}
+
+    def short(path: str) -> str:
+        parts = path.rstrip("/").split("/")
+        ends = ("/".join(parts[-n:]) for n in range(1, len(parts)))
+        return next((end for end in ends if sum(other.endswith(end) for other in paths) < 2), path)
+
+    rows = (
+        replace(r, configuration=replace(r.configuration, argument=short(r.configuration.argument)))
+        for r in study.rows
+    )
+    return replace(study, rows=tuple(rows))
 
 
 def _compared_object(study: Comparisons, row: Compared) -> dict[str, object]:

@@ -16,7 +16,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Run
 from tests.programs import on, program, training
 from tests.rank_files import Did, rank_run, write_plain
-from tests.shared import Capture, check_schema, refused
+from tests.shared import Capture, check_schema, exit_code, refused
 
 
 def job(where: Path, days: int = 24, changed: int = 14, *, queue: float = 0.0) -> Path:
@@ -238,6 +238,22 @@ def test_every_format_names_the_rows(three: list[Path]) -> None:
     check_schema(value, "compare-1.json")
     commands = [[command["argv"] for command in row["next_commands"]] for row in value["rows"]]
     assert commands == [[], *([["profkit", "diff", "clean", name]] for name in ("crowded", "changed"))]
+
+
+def test_names_are_short_and_commands_run_as_pasted(
+    three: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables have the ends of paths that differ; in a terminal, commands have the paths as they were typed."""
+    clean, crowded, changed = three
+    other = tmp_path / "second" / "crowded"
+    other.parent.mkdir()
+    other.symlink_to(changed)
+    monkeypatch.setenv("COLUMNS", "400")
+    assert exit_code("compare", clean, crowded, other) == 0
+    shown = capsys.readouterr().out
+    assert f"profkit diff {clean} {crowded}\n" in shown, "the slowest"
+    names = [line.lstrip("● ").split(" ")[0] for line in shown.splitlines()]
+    assert {"clean", f"{crowded.parent.name}/crowded", "second/crowded"} <= set(names)
 
 
 def test_bad_input_of_compare_gives_one_line(three: list[Path], capsys: Capture) -> None:
