@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from profkit.report import units
@@ -76,20 +78,22 @@ class ComparisonsReport:
         )
 
 
+def _ends(paths: Iterable[str]) -> dict[str, str]:
+    """Return the least end of each path that no other has, in whole names: it fits tables."""
+    parts = {path: path.rstrip("/").split("/") for path in paths}
+    ends = {path: ["/".join(names[-n:]) for n in range(1, len(names))] for path, names in parts.items()}
+    counts = Counter(end for each in ends.values() for end in each)
+    return {path: next((end for end in each if counts[end] == 1), path) for path, each in ends.items()}
+
+
 def _with_short_names(study: Comparisons) -> Comparisons:
-    """Name rows by the least ends of their paths that differ, which fit tables; commands keep the paths."""
-    paths = {row.configuration.argument.rstrip("/") for row in study.rows}
-
-    def short(path: str) -> str:
-        parts = path.rstrip("/").split("/")
-        ends = ("/".join(parts[-n:]) for n in range(1, len(parts)))
-        return next((end for end in ends if sum(other.endswith(end) for other in paths) < 2), path)
-
-    rows = (
-        replace(r, configuration=replace(r.configuration, argument=short(r.configuration.argument)))
-        for r in study.rows
+    known = [row.configuration for row in study.rows]
+    ends = _ends(one.argument for one in known)
+    named = (replace(one, argument=ends[one.argument]) for one in known)
+    return replace(
+        study,
+        rows=tuple(replace(row, configuration=name) for row, name in zip(study.rows, named, strict=True)),
     )
-    return replace(study, rows=tuple(rows))
 
 
 def _compared_object(study: Comparisons, row: Compared) -> dict[str, object]:
@@ -214,6 +218,7 @@ def _parts(study: History) -> list[int]:
 
 def _changes(study: History) -> Table:
     runs = study.runs
+    ends = _ends(run.files[0] for run in runs)
     note = (
         f"Medians of the {METRIC_TITLES[study.metric]} from one change to the next. E-divisive with permutation "
         f"tests; changes below {units.share(study.least_change)} are not listed."
@@ -225,7 +230,7 @@ def _changes(study: History) -> Table:
         Of("behind", lambda change: change.after, "seconds"),
         Of("verdict", judged_text),
         Of("revision", lambda change: _revision(runs[change.at]), "text", 1),
-        Of("first run", lambda change: runs[change.at].files[0], "path", 2),
+        Of("first run", lambda change: ends[runs[change.at].files[0]], "path", 2),
         Of("p", lambda change: f"{change.p_value:.2g}", "pid", 3),
         notes=(note,),
         tone=lambda change: "bad" if change.ratio > 1 else "good",
@@ -238,6 +243,7 @@ def _revision(run: RunFacts) -> str:
 
 def _runs(study: History, limit: int) -> Table:
     changed = [study.runs[change.at] for change in study.changes]
+    ends = _ends(run.files[0] for run in study.runs)
 
     def part(at: int) -> Of[RunFacts]:
         return Of(BUCKET_TITLES[RUN_BUCKETS[at]], lambda run: run.buckets[at], "seconds", 2)
@@ -249,7 +255,7 @@ def _runs(study: History, limit: int) -> Table:
         Of("iteration", lambda run: run.iteration_s, "seconds", 1),
         Of("lacked", lambda run: run.kind or run.cause, "text", 1),
         Of("revision", _revision, "text", 3),
-        Of("file", lambda run: run.files[0], "path"),
+        Of("file", lambda run: ends[run.files[0]], "path"),
         notes=("● is the first run of a change." if changed else "",),
         marked=lambda run: any(run is first for first in changed),
     )
