@@ -28,6 +28,7 @@ from tests.integration.capturing import (
     require_collector,
     rows,
     run_capture,
+    script,
     started,
     wait_until,
 )
@@ -350,6 +351,35 @@ ROWS = [
     ("3.12", "steps", "exact", "ranges", "-"),
     ("3.12", "steps", "5%", "ranges", "workers"),
 ]
+WHILE_ANOTHER_FOLLOWS = """
+import gc, threading, time
+import profkit
+def leaf(): pass
+def inside():
+    for _ in range(1000): leaf()
+(session,) = (one for one in gc.get_objects() if type(one).__name__ == "Session")
+def follow():
+    with session._following:
+        held.set()
+        time.sleep(0.05)
+for _ in range(3):
+    held = threading.Event()
+    other = threading.Thread(target=follow)
+    other.start()
+    held.wait()
+    with profkit.window("w"): inside()
+    other.join()
+"""
+
+
+def test_a_window_that_begins_while_another_thread_follows_is_whole(tmp_path: Path, python: str) -> None:
+    """The agent's thread looks at the windows now and then, perhaps just before one begins."""
+    env = environment(PYTHONPATH=str(ROOT))
+    program = script(tmp_path, WHILE_ANOTHER_FOLLOWS)
+    run = captured(tmp_path, python, program, options=("--start-paused", "--exact"), env=env)
+    assert calls(run.processes[0])["leaf"] == 3000
+
+
 OPTIONS = {
     "whole": (),
     "code": ("--start-paused",),

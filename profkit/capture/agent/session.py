@@ -61,7 +61,7 @@ class Session:
         self._windowed = bool(asked) and self._profiled
         self._begun = False
         self._phase = windows.OFF if self._windowed else windows.ON
-        self._following = _thread.allocate_lock()
+        self._following, self._follower = _thread.allocate_lock(), 0
         self._main_ident = _thread.get_ident()
         self._notes: Dict[str, Any] = {}
         self._own_profilers = OwnProfilers(
@@ -186,24 +186,35 @@ class Session:
 
     def _follow(self) -> None:
         """Begin or end tracing as the windows say, in one thread at a time."""
-        while self._windowed and self._begun and not self._over and self._following.acquire(False):
+        own = _thread.get_ident()
+        # Where this begins again in its own thread, by a range or a signal, it looks once more at its end. Other
+        # threads wait: the one that follows may have looked just before the change.
+        while self._windowed and self._begun and not self._over and self._follower != own:
+            if not self._following.acquire(True, _LONGEST_WAIT):
+                return
+            self._follower = own
             try:
                 before, self._phase = self._phase, self._windows.phase()
-                if self._phase == before:
-                    return
-                if self._phase == windows.OFF:
-                    self._note_displacement()
-                    self._tracer.close()
-                    self._look()
-                elif not self._own_profilers.on:
-                    threads = native.threads_to_trace(self._main_ident)
-                    if _thread.get_native_id() not in self._native.watching_threads():
-                        threads[_thread.get_ident()] = _thread.get_native_id()
-                    self._tracer.open(threads, self._phase == windows.WARM, before == windows.WARM)
+                if self._phase != before:
+                    self._change_phase(before)
             except Exception as error:
                 self._notes["agent_failed"] = repr(error)
             finally:
+                self._follower = 0
                 self._following.release()
+            if self._windows.phase() == self._phase:
+                return
+
+    def _change_phase(self, before: int) -> None:
+        if self._phase == windows.OFF:
+            self._note_displacement()
+            self._tracer.close()
+            self._look()
+        elif not self._own_profilers.on:
+            threads = native.threads_to_trace(self._main_ident)
+            if _thread.get_native_id() not in self._native.watching_threads():
+                threads[_thread.get_ident()] = _thread.get_native_id()
+            self._tracer.open(threads, self._phase == windows.WARM, before == windows.WARM)
 
     # Records
 
@@ -342,7 +353,7 @@ class Session:
             self._inherited = inherited  # freeing the parent's entries here would only take time
             self._record.leave_to_parent()
             self._windows.forked()
-            self._following = _thread.allocate_lock()
+            self._following, self._follower = _thread.allocate_lock(), 0
             self._tiers = None
             self._main_ident = _thread.get_ident()
             self._begin(True, *self._forked_at, inherited if sees else None)
