@@ -43,9 +43,9 @@ HEADER = structure(
     "magic:0:S8 version:8:u4 header_bytes:12:u4 table_bytes:16:u4 call_bytes:20:u4 function_bytes:24:u4 "
     "edge_bytes:28:u4 context_bytes:32:u4 path_bytes:36:u4 thread:40:u4 counter:44:u4 turn:48:u4 "
     "began_ticks:56:i8 began_ns:64:i8 ticks:72:i8 ns:80:i8 rate:88:f8 epoch:96:u8 missed:104:u8 "
-    "n_tiers:112:i8 sampled_ns:248:i8 lost_forks:256:i8 bursts:264:i8 burst_ns:272:i8 effect_ns:288:f8 "
-    "least_ns:296:f8 most_ns:304:f8 slowed_ns:312:f8 counted:320:i8",
-    328,
+    "n_tiers:112:i8 sampled_ns:248:i8 bursts:264:i8 burst_ns:272:i8 effect_ns:288:f8 "
+    "least_ns:296:f8 most_ns:304:f8 slowed_ns:312:f8 counted:320:i8 lost_forks:328:i8",
+    336,
 )
 #: Begins of tiers, and which they are, in turn.
 TIERS, TIERS_AT, MOST_TIERS = struct.Struct("<16q"), 120, 8

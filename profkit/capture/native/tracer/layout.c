@@ -21,6 +21,7 @@ AT(store_header, first_ns_per_tick, 88);
 AT(store_header, epoch, 96);
 AT(store_header, missed, 104);
 AT(store_header, tiers, 112);
+AT(store_header, lost_forks, 328);
 _Static_assert(sizeof(struct tier_store) == 216, "tier_store");
 _Static_assert(sizeof(struct extent) == 16, "extent");
 _Static_assert(sizeof(struct block) == 16, "block");

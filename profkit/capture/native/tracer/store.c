@@ -148,7 +148,7 @@ static struct store_header *parents;
 
 void store_tell_parent(void) {
     if (parents)
-        atomic_fetch_add(&parents->tiers.lost_forks, 1 + (store_header ? store_header->tiers.lost_forks : 0));
+        atomic_fetch_add(&parents->lost_forks, 1 + (store_header ? store_header->lost_forks : 0));
 }
 
 void store_forget(void) {

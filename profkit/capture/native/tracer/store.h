@@ -38,6 +38,7 @@ struct store_header {
     _Atomic uint64_t epoch;  /* see tables_fold() */
     _Atomic uint64_t missed; /* blocks without room */
     struct tier_store tiers;
+    _Atomic int64_t lost_forks; /* forked processes that could keep nothing */
 };
 
 struct extent {

@@ -33,7 +33,7 @@ struct tier_store {
         int64_t tier;
     } spans[MOST_TIERS];
     int64_t sampled_ns; /* run time of all threads in the sampled tier, up to the last booking */
-    _Atomic int64_t lost_forks; /* not of the tiers: forked processes that could keep nothing, see store_forget() */
+    int64_t unused;
     int64_t bursts, burst_ns; /* `burst_ns` is the program's run time in bursts, without events */
     int64_t unused_either;
     double effect_ns, least_ns, most_ns; /* effect on the wall so far, with a 95 % interval */
