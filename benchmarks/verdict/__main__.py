@@ -163,8 +163,7 @@ def _report(options: argparse.Namespace) -> None:
     samples, arms = _samples(options), _arms(options)
     pairs, left_out = make_pairs(samples)
     judged: list[Judgement] = []
-    several = any(pair.runs > 1 for pair in pairs)
-    weights = None if options.learnt or "plain" not in arms or not several else learn_without(pairs)
+    weights = None if options.learnt or "plain" not in arms else learn_without(pairs)
     noises = None if options.learnt else noise_without(pairs)
     for verdict in judge(pairs, arms, weights, noises):
         judged.append(verdict)

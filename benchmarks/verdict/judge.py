@@ -29,7 +29,7 @@ from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 
-__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge", "read_judgements"]
+__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge", "read_judgements", "was_sampled"]
 
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
@@ -118,7 +118,7 @@ def judge(
     """
     for pair in pairs:
         for arm in arms:
-            if arm == "plain" and any(map(_was_sampled, (*pair.baseline, *pair.candidate))):
+            if arm == "plain" and was_sampled(pair):
                 continue
             case, verdict = compared(pair, arm)
             if weights is not None and arm == "plain" and pair.workload in weights:
@@ -131,8 +131,13 @@ def judge(
             yield _judgement(pair, arm, case, verdict)
 
 
+def was_sampled(pair: Pair) -> bool:
+    """Return whether a run of the pair was sampled, so that no plain profile can be made of it."""
+    return any(map(_sampled, (*pair.baseline, *pair.candidate)))
+
+
 @cache
-def _was_sampled(sample: Sample) -> bool:
+def _sampled(sample: Sample) -> bool:
     return any(tier.kind == "sampled" for process in full_run(sample).processes for tier in process.tiers)
 
 

@@ -1,8 +1,8 @@
 """Weights of `profkit.compare.starvation_signs`, learnt on labelled pairs of plain profiles.
 
 A logistic regression with a quadratic penalty (Hoerl and Kennard 1970; Newton's method), every program weighing the
-same. The threshold is the one that at most `ALARMS` of the pairs without contention pass, each judged by weights that
-were learnt without its program. Pairs whose time was taken in lumps for another reason (a quota, stopped
+same. By the threshold, at most `ALARMS` of the pairs without contention are called contended, each judged by weights
+learnt without its program. Pairs whose time was taken in lumps for another reason (a quota, stopped
 processes) are not learnt from: without counters they look the same as contention.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,17 +19,19 @@ import numpy as np
 from benchmarks.verdict.calibrate import Table
 from benchmarks.verdict.pairs import Pair
 from benchmarks.verdict.truth import CONTENTION
-from profkit.compare.starvation_signs import starvation
+from profkit.compare.starvation_signs import Starvation, starvation
 from profkit.compare.starvation_weights import Weights
 from profkit.measure import noise
 from profkit.verdict.calibration import STEPS
+from profkit.verdict.judge import judge
+from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import THRESHOLDS
 
 __all__ = ["Example", "examples", "learn", "learn_without", "noise_without", "write", "write_steps"]
 
 #: Strength of the penalty on standardised inputs, relative to one example of average weight.
 PENALTY = 3.0
-#: Part of the other pairs that may pass.
+#: Part of the other pairs that may be called contended.
 ALARMS = 0.015
 #: Least probability from which starvation is said.
 LEAST = 0.2
@@ -45,27 +47,42 @@ NOISE_PERCENTILE, LEAST_NOISE = 95.0, 0.01
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """One pair: what the model reads of it, and whether the candidate was contended."""
+    """One pair: what the model reads of it, and whether the candidate was contended.
+
+    `decides`: the model alone decides whether the verdict is contention. Other rules come first in other pairs, which
+    the threshold therefore does not need to keep out.
+    """
 
     workload: str
     signs: Mapping[str, float]
     contended: bool
+    decides: bool = True
 
 
 def examples(pairs: Iterable[Pair]) -> Iterator[Example]:
     """Read what the model sees of every pair of single runs that may be learnt from."""
-    from benchmarks.verdict.judge import compared
+    from benchmarks.verdict.judge import compared, was_sampled
 
     for pair in pairs:
-        if pair.truth.label in LUMPS_OF_OTHERS or pair.runs >= noise.MIN_RUNS_NOISE:
+        if pair.truth.label in LUMPS_OF_OTHERS or pair.runs >= noise.MIN_RUNS_NOISE or was_sampled(pair):
             continue
         # Two programs show nothing of one; two runs beside the same neighbours may be contended, too.
         if pair.form == "another" or (CONTENTION in pair.truth.causes and not pair.truth.contended):
             continue
-        signs = compared(pair, "plain")[0].signals.signs
-        yield Example(pair.workload, signs, pair.truth.contended)
+        case = compared(pair, "plain")[0]
+        signs = case.signals.signs
+        yield Example(pair.workload, signs, pair.truth.contended, _decides(case))
         if not pair.truth.contended and pair.form == "null":
             yield Example(pair.workload, _slower(signs, SLOWER_MACHINE), False)
+
+
+def _decides(case: Case) -> bool:
+    """Return whether the verdict is contention if the signs are certain, and something else if there are none."""
+    surely, never = (
+        judge(replace(case, signals=replace(case.signals, starved=Starvation(probability, 0.5)))).cause
+        for probability in (1.0, 0.0)
+    )
+    return surely == CONTENTION != never
 
 
 def _slower(signs: Mapping[str, float], factor: float) -> Mapping[str, float]:
@@ -124,7 +141,7 @@ def learn(found: Sequence[Example]) -> Weights:
             continue
         fitted = _fit(without)
         scores += [
-            starvation(e.signs, fitted).probability
+            starvation(e.signs, fitted).probability if e.decides else 0.0
             for e in found
             if e.workload == workload and not e.contended
         ]

@@ -54,15 +54,16 @@ _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
     "perfetto and chrome: ranges and samples on one time axis. speedscope: nested ranges, and stacks. "
     "firefox, pprof and collapsed: stacks, weighted by self time; firefox takes several runs side by side. "
     "callgrind and pstats: functions and callers, summed over the processes. csv and parquet: a table of functions.",
-    required=True,
 )
 @options(
-    output_option("File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]"),
+    output_option(
+        "File to write, .gz compresses.  [default: a free name after RUN; stdout if redirected]", stdout=True
+    ),
     process_option,
     full_paths_option,
     report=ReportOptions,
 )
-def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportOptions) -> None:
+def export(runs: tuple[Path, ...], to: str | None, process: str | None, report: ReportOptions) -> None:
     """Write a run for other viewers: Perfetto, Firefox, pprof and more.
 
     What is written is masked as a report is: it holds no home, user, host name or secret.
@@ -77,7 +78,10 @@ def export(runs: tuple[Path, ...], to: str, process: str | None, report: ReportO
     output = report.output
     if to not in _FORMATS:
         *names, last = _FORMATS
-        raise UsageError(f"not a format, use {', '.join(names)} or {last}", "to", to)
+        these = f"{', '.join(names)} or {last}"
+        if to is None:
+            raise UsageError(f"no format is chosen: add --to with one of {these}")
+        raise UsageError(f"not a format, use {these}", "to", to)
     if len(runs) > 1 and to != "firefox":
         raise UsageError(
             f"export takes one run, and {len(runs)} were given: name one of them; --to firefox takes several"

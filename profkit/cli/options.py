@@ -25,6 +25,9 @@ _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 #: A file or directory, which may not exist; shells complete its name.
 FILE = click.Path(path_type=Path)
 
+#: What other tools take for stdout, in place of a file's name.
+_DASH = Path("-")
+
 #: Seconds, more than none.
 POSITIVE = click.FloatRange(min=0, min_open=True)
 
@@ -118,8 +121,22 @@ def flag(names: str, help: str) -> _Decorator:
     return click.option(*names.split(), is_flag=True, help=help)
 
 
-def output_option(help: str, metavar: str = "FILE", *, required: bool = False) -> _Decorator:
-    return option("-o --output", metavar, help, type=FILE, required=required)
+def _no_dash(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    if value == _DASH:
+        raise UsageError("a run file is not written to stdout, name a file", "output", "-")
+    return value
+
+
+def _dash_is_stdout(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    return None if value == _DASH else value
+
+
+def output_option(
+    help: str, metavar: str = "FILE", *, required: bool = False, stdout: bool = False
+) -> _Decorator:
+    """Add ``-o``; with `stdout`, ``-`` is the same as no file, and otherwise refused."""
+    callback = _dash_is_stdout if stdout else _no_dash
+    return option("-o --output", metavar, help, type=FILE, required=required, callback=callback)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
@@ -159,9 +176,11 @@ process_option = options(_process("all"), _rank, _chosen)
 one_process_option = options(_process("main"), _rank, _chosen)
 
 
-_output = output_option("Write to a .html, .svg, .json, .md or .txt file instead of stdout.")
+_output = output_option("Write to a .html, .svg, .json, .md or .txt file instead of stdout.", stdout=True)
 #: For reports without SVG.
-text_output = output_option("Write the report to a .html, .json, .md or .txt file instead of stdout.")
+text_output = output_option(
+    "Write the report to a .html, .json, .md or .txt file instead of stdout.", stdout=True
+)
 format_option = option(
     "--format", "|".join(FORMATS), "Format.  [default: by the suffix of -o]", shell_complete=_one_of(*FORMATS)
 )

@@ -58,7 +58,7 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Starvation:
-    """Probability that only the candidate was denied CPU; at most 1.5 % of other pairs reach `threshold`."""
+    """Probability that only the candidate was denied CPU; at most 1.5 % of other pairs are called so."""
 
     probability: float
     threshold: float

@@ -199,7 +199,7 @@ READINGS_ALONE: Mapping[str, Reading] = {
         lambda account: account.seconds("queue"),
     ),
     "account.loading": _of_wall(
-        ": waiting for loaders that do not run", lambda account: account.seconds("loading")
+        ": waiting for workers that do not run", lambda account: account.seconds("loading")
     ),
     "account.blocked": _of_wall(": off the CPU, not queueing", lambda account: account.seconds("blocked")),
     "account.stopped": _of_wall(": the whole process was stopped", _stopped),

@@ -309,7 +309,7 @@ _TABLE: tuple[_Row, ...] = (
         "starved.holds",
         starvation_weights.ONE_RUN.threshold,
         "share",
-        "1.5 % of pairs without contention pass it, by weights learnt on other programs (benchmarks/verdict)",
+        "1.5 % of pairs without contention are called so, by weights learnt on other programs (benchmarks/verdict)",
     ),
     # One run alone
     _convention("alone.wall", 0.5, "s", "a shorter run is mostly start-up"),

@@ -30,7 +30,7 @@ from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
 from tests import report_builders as build
 from tests.rank_files import Did, rank_run
-from tests.shared import Capture, exit_code, finished, screen, until_end, words_of
+from tests.shared import Capture, exit_code, finished, refused, screen, until_end, words_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_profiles" / "train_mlp"
@@ -328,11 +328,11 @@ def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
     assert extracted() == ({"of_0"}, said)
     assert extracted("--rank", "1") == ({"of_1"}, "")
     assert extracted("--process", "all") == ({"of_0", "of_1"}, "")
-    for options, refused in (
+    for options, reason in (
         (("--rank", "1", "--process", "pid:7"), "--rank also names a process"),
         (("--rank", "9"), "it has main, rank:0, rank:1"),
     ):
-        assert refused in one_line(cli("extract", tmp_path / "two.prof", "-o", target, *options))
+        assert reason in one_line(cli("extract", tmp_path / "two.prof", "-o", target, *options))
 
 
 #: Of the environment that the tests run in, what would change the outputs that they look at.
@@ -457,6 +457,18 @@ def test_output_fits_what_stdout_can_print(profiles: Path) -> None:
     terminal = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
     assert "\x1b[1;31m" in run("diff", *pair, **terminal).stdout
     assert "\x1b" not in run("show", pair[0], NO_COLOR="1", **terminal).stdout
+
+
+def test_a_dash_is_stdout_for_reports_and_no_file(
+    cli: Cli, profiles: Path, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one = profiles / "a.prof"
+    said = cli("show", one, "--format", "json")
+    assert cli("show", one, "--format", "json", "-o", "-") == said
+    for command in (("capture", "-o", "-", "--", "true"), ("merge", one, one, "-o", "-")):
+        assert "-o -: a run file is not written to stdout" in refused(capsys, *command)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:

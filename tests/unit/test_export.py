@@ -428,6 +428,7 @@ def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: Capture) 
     for arguments, says in (
         ((foreign, "--to", "perfetto", "-o", output), "nothing with time stamps"),
         ((story, "--to", "svg", "-o", output), "--to svg: not a format"),
+        ((story, "-o", output), "add --to with one of perfetto, chrome,"),
         ((story, "--to", "chrome", "-o", story), "name another file"),
         ((tmp_path / "none.prof", "--to", "chrome"), "none.prof"),
         ((story, story, "--to", "pprof"), "--to firefox takes several"),

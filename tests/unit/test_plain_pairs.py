@@ -271,6 +271,21 @@ def test_slices_that_were_lost(
     assert ("stalled repeatedly" in summary) is bool(said)
 
 
+def test_stalls_of_short_functions_do_not_hide_the_one_that_lost_most() -> None:
+    def run(dot: float, *lumps: float) -> Run:
+        short = [Fn(f"short{i}", 20, 0.003, callers={"step": 20}) for i in range(12)]
+        hit = [replace(fn, run=fn.run + lump) for fn, lump in zip(short, lumps, strict=False)]
+        native = Fn("<built-in method numpy.dot>", 500, dot, callers={"step": 500})
+        return plain([*training(), *hit, *short[len(lumps) :], native])
+
+    found = diffed(run(1.0), run(5.0, 0.011, 0.011, 0.012))
+    assert found.verdict.cause == "inconclusive"
+    summary = comparison_block(found).summary
+    assert summary.startswith("numpy.dot alone got slower")
+    assert "The candidate stalled repeatedly" in summary
+    assert "stalled" not in comparison_block(diffed(run(1.0), run(5.0))).summary
+
+
 def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -> None:
     """``shared`` is called by other functions of the library now: what it takes more is not its cost per call."""
 

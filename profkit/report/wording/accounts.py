@@ -18,7 +18,7 @@ BUCKET_TITLES: Mapping[str, str] = {
     "speed": "cost per call",
     "queue": "queued for a CPU",
     "blocked": "blocked",
-    "loading": "waiting for loaders",
+    "loading": "waiting for workers",
     "imbalance": "waiting for ranks",
     "rest": "not attributed",
     "gil": "waiting for the GIL",

@@ -86,7 +86,7 @@ SIGNALS: Mapping[str, str] = {
     "gil.held": "threads waited while {subject} held it",
     "blocked.on": "waiting for {what}",
     "helpers.blocked-on": "{subject} in other threads and processes",
-    "delivery": "main thread waiting for loaders and workers",
+    "delivery": "main thread waiting for workers",
     "iterations.wait": "part of the iterations in which the consumer waited for its loader",
     "calls": "calls, weighted by time",
     "calls.known": "time in functions whose call counts are known well enough",

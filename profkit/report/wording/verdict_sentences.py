@@ -190,17 +190,17 @@ def undecided(p: VerdictNumbers) -> str:
             f"{added_calls(p, n.get('work.most'))} An option, the data or an edit makes them, or another "
             "thread made them before."
         )
-    if n.get("lumps.periodic"):
-        return (
-            f"{stood_still(p)}, all alike: stop signals, a CPU quota with a short period, or neighbours that take "
-            "equal time slices."
-        )
     if n.get("function.subject"):
         return (
             f"{display_name(str(n['function.subject']))} alone got slower per call "
             f"({p.factor('function.apart')} the factor of all functions) and makes up "
             f"{p.share('function.part')} of the added time. It is of a library, or native: more threads than "
-            "CPUs, more data or another build look alike in a plain profile."
+            f"CPUs, more data or another build look alike in a plain profile.{_stalls_beside(p)}"
+        )
+    if n.get("lumps.periodic"):
+        return (
+            f"{stood_still(p)}, all alike: stop signals, a CPU quota with a short period, or neighbours that take "
+            "equal time slices."
         )
     if n.get("reordered"):
         what = "The order of functions moved beyond noise"
@@ -229,6 +229,13 @@ def undecided(p: VerdictNumbers) -> str:
         else "without kernel counters, contention, another machine and a larger input look alike"
     )
     return f"{what}, but {why}."
+
+
+def _stalls_beside(p: VerdictNumbers) -> str:
+    """Say that functions stalled, too, which more data or another build do not explain."""
+    if not p.numbers.get("lumps.periodic"):
+        return ""
+    return f" {stood_still(p)}: more threads than CPUs, neighbours, a CPU quota or stop signals do that."
 
 
 def calls_unknown(p: VerdictNumbers) -> str:

@@ -79,7 +79,7 @@ OFF_THE_CPU: Mapping[str, Reading] = {
     "locked.in": Reading("text", "function that most of them wait in", lambda c: c.now.locked_in or None),
     "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
     "loading.of-off": Reading(
-        "share", "waiting for loaders and workers, as a part of all added time off the CPU", _loading_of_off
+        "share", "waiting for workers, as a part of all added time off the CPU", _loading_of_off
     ),
     **of_sides(
         "off",
@@ -88,7 +88,7 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         lambda side: side.off_cpu_fraction,
     ),
     **of_sides(
-        "delivery", "s", "seconds in functions that deliver data from loaders", lambda side: side.delivery_s
+        "delivery", "s", "seconds in functions that deliver data from workers", lambda side: side.delivery_s
     ),
     "iterations.wait": Reading(
         "share", "part of the iterations spent waiting for the loader", lambda c: _iterations(c, grown=False)

@@ -7,7 +7,7 @@ from profkit.verdict.rule import Rule, alone, less, more
 LOADING = Rule(
     id="loading",
     cause="data-starvation",
-    about="most of the lost time is waiting for loaders or workers, which neither ran nor queued longer",
+    about="most of the lost time is waiting for workers, which neither ran nor queued longer",
     bucket="loading",
     requires=("pair.counters",),
     unless=("more-ranges", "fewer-workers", "fewer-python-threads", "child-programs", "own-locks"),
