@@ -11,8 +11,10 @@ import numpy.typing as npt
 from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure import noise
 from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import PROJECT
 from profkit.model.arrays import Bools, Floats
 
@@ -86,7 +88,9 @@ def movement(
     total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
     share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
     heavy = np.flatnonzero(share >= noise.MIN_SHARE)
-    heavy = heavy[[not table.waits(row) for row in heavy.tolist()]]
+    # Calls that MPI libraries make from C are not counted, and waiting for ranks is not the work of this one.
+    of_ranks = rows_where(table.name, waits_for_ranks) & ~called.known
+    heavy = heavy[[not (table.waits(row) or of_ranks[row]) for row in heavy.tolist()]]
     both = heavy[(a.present & b.present)[heavy] & ~(called.exact & np.isnan(called.value))[heavy]]
     active = both[(a.ncalls[both] > 0) & (b.ncalls[both] > 0) & called.weighed[both]]
     time_a, time_b = busy_a[active], busy_b[active]

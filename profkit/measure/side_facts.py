@@ -50,10 +50,11 @@ class SideFacts:
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
     processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
     locks of the program's own code waited for them, on average, and `locked_in` where most did.
-    `python_threads` counts threads with functions in all processes. `children_s` is CPU time of child processes
-    that were not profiled, most of which run `child_program`, and `children_awaited_s` how long main threads, or each
-    thread that starts programs, waited for them or what they write. `file`, `inventory`, `revision` and
-    `worker_packages` (longest imports of other processes) are the first run's.
+    `python_threads` counts threads with functions in all processes. `traced`: none of them was sampled.
+    `children_s` is CPU time of child processes that were not profiled, most of which run `child_program`, and
+    `children_awaited_s` how long main threads, or each thread that starts programs, waited for them or what they
+    write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
+    run's.
     """
 
     inventory: Inventory
@@ -96,6 +97,7 @@ class SideFacts:
     python_threads: int = 0
     locked_s: float = 0.0
     locked_in: str = ""
+    traced: bool = False
     child_program: str = ""
     processes: int = 0
     threads: int = 0
@@ -171,6 +173,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         python_threads=sum(len(t.profile) > 0 for p in selected[0] for t in p.threads),
         locked_s=float(median([seconds for seconds, _ in locked])),
         locked_in=locked[0][1],
+        traced=_traced(selected),
         child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
@@ -181,6 +184,11 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
 def no_side() -> SideFacts:
     """Return the empty side, for a run without a baseline."""
     return SideFacts(inventory=inventory(Run("", ())))
+
+
+def _traced(selected: Sequence[Sequence[Process]]) -> bool:
+    kinds = {tier.kind for processes in selected for process in processes for tier in process.tiers}
+    return kinds == {"exact"}
 
 
 def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -268,6 +269,31 @@ class TestCallsUnknown:
         other = compare(loop(), estimated(loop(**slow), 0.02, of={"load": None}))
         assert other.read("calls.known") >= value("calls.known")
         assert judge(other).rule != "calls-unknown"
+
+    def test_where_every_call_was_traced_exact_capture_is_not_advised(self) -> None:
+        """Compiled modules need not tell the interpreter's profile function of their calls."""
+
+        def traced(**truth: object) -> Run:
+            run = estimated(loop(**truth), 0.0, of={"sharpen": None})
+            return with_main(run, tiers=(Tier("exact", 0.0),))
+
+        found = judged(traced(), traced(times={"sharpen": 3.0}))
+        assert found.rule == "calls-unknown"
+        assert [advice.kind for advice in found.advice] == ["compare-inputs"]
+        summary = verdict_block(found).summary
+        assert "compiled modules" in summary
+        assert "--exact" not in summary
+
+    def test_what_waits_for_ranks_leaves_nothing_open(self) -> None:
+        send = "<built-in method mpi4py.MPI.send>"
+
+        def rank(sent: float, **truth: Any) -> Run:
+            run = program([*training(**truth), Fn(send, 100, sent, callers={"step": 100})])
+            return estimated(run, 0.0, of={send: None})
+
+        found = compare(rank(1.5), rank(1.8, slower=1.5))
+        assert found.read("calls.known") == pytest.approx(1.0)
+        assert judge(found).rule != "calls-unknown"
 
     def test_what_needs_no_calls_is_said_all_the_same(self) -> None:
         changed = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}

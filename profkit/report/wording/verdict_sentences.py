@@ -249,10 +249,10 @@ def calls_unknown(p: VerdictNumbers) -> str:
             one = units.factor(low) == units.factor(high)
             often = units.factor(low) if one else f"between {units.factor(low)} and {units.factor(high)}"
             counts += f" (functions are called {often} as often)"
-    return (
-        f"Stacks were sampled, {counts}: more calls and a higher cost per call look alike. "
-        "`profkit capture --exact` on both sides counts the calls."
-    )
+    alike = f"{counts}: more calls and a higher cost per call look alike."
+    if p.numbers.get("calls.traced"):
+        return f"Python does not tell a profiler of calls into some compiled modules, {alike}"
+    return f"Stacks were sampled, {alike} `profkit capture --exact` on both sides counts the calls."
 
 
 def ended(p: VerdictNumbers) -> str:

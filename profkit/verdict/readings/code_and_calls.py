@@ -214,13 +214,18 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     ),
     "calls.undecided": Reading(
         "bool",
-        "a side was sampled, and its calls may or may not differ",
+        "calls of a side are not all counted, and may or may not differ",
         lambda c: not c.signals.exact and _same_calls(c) is None,
     ),
     "calls.known": Reading(
         "share",
         "part of the CPU time, or of its growth if smaller, in functions whose calls are known well enough",
         calls_known,
+    ),
+    "calls.traced": Reading(
+        "bool",
+        "neither side was sampled: what is not counted are calls that no profiler is told of",
+        lambda c: c.before.traced and c.now.traced,
     ),
     "calls.low": Reading(
         "factor", "lower limit of the 95 % interval of calls.factor", lambda c: c.signals.movement.calls_low

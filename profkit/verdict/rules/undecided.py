@@ -21,5 +21,5 @@ CALLS_UNKNOWN = Rule(
     conditions=(yes("calls.undecided"),),
     evidence=("wall", "calls-known", "calls-between"),
     advice=("capture-exact",),
-    numbers=("calls.known", "calls.low", "calls.high"),
+    numbers=("calls.known", "calls.low", "calls.high", "calls.traced"),
 )
