@@ -18,7 +18,7 @@ from pathlib import Path
 
 from profkit.errors import FormatError, UsageError
 from profkit.formats.atomic import lock, replacing
-from profkit.formats.load import BASELINE
+from profkit.model.run import BASELINE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SCHEMA = "profkit.baseline/1"

@@ -26,6 +26,7 @@ from profkit.model import (
     Thread,
 )
 from profkit.model.notices import missing_ranks
+from profkit.model.run import BASELINE
 
 # ZIP's end-of-central-directory record: signature, 18 bytes, and a comment whose size is its last field.
 _END_RECORD = b"PK\x05\x06"
@@ -35,16 +36,15 @@ _LONGEST_COMMENT = 0xFFFF
 StrPath = str | os.PathLike[str]
 _File = TypeVar("_File")
 
-#: Prefix of a baseline's name: ``baseline:main``; alone, it is the baseline in use.
-BASELINE = "baseline:"
-
 
 def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file, a pstats file of any profiler, or another tool's file; raise only `FormatError`.
+    """Read a run file, a pstats file of any profiler, another tool's file, or a baseline of one run.
 
-    Without `edges` every ``profile.edges`` is ``None``; without `processes` only the manifest is read. A foreign
-    profile is one process with one thread; its ``python`` is derived from library paths.
+    Raise only `FormatError`, or `UsageError` for a baseline that is not there. Without `edges` every
+    ``profile.edges`` is ``None``; without `processes` only the manifest is read. A foreign profile is one process
+    with one thread; its ``python`` is derived from library paths.
     """
+    path = _one_file(path)
     if _tail_is_zip(path):
         from profkit.formats.runfile import read_run
 
@@ -58,6 +58,15 @@ def load_run(path: StrPath, *, edges: bool = True, processes: bool = True) -> Ru
         run = _without_edges(run)
     run = _validated(run)
     return run if processes else replace(run, processes=())
+
+
+def _one_file(path: StrPath) -> StrPath:
+    if not os.fspath(path).startswith(BASELINE):
+        return path
+    files, _ = files_of(path)
+    if len(files) > 1:
+        raise FormatError(path, f"holds {len(files)} runs", "name one of the files that were saved")
+    return files[0]
 
 
 def _without_edges(run: Run) -> Run:

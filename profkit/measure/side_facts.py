@@ -155,7 +155,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
     host = _host(run)
     return SideFacts(
         label=side.label,
-        file=run.path,
+        file=side.file,
         runs=len(side.runs),
         total_s=total_s,
         mains=len({_identity(p) for p in main_processes(selected[0])}),

@@ -46,6 +46,10 @@ class Sampler(TypedDict, total=False):
     notes: tuple[Notice, ...]
 
 
+#: Prefix of a baseline's name: ``baseline:main``; alone, it is the baseline in use.
+BASELINE = "baseline:"
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A part of a run that was captured alone, or that the program named.
@@ -206,3 +210,8 @@ class RunSet:
     label: str
     runs: tuple[Run, ...]
     skipped: tuple[Notice, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """What commands take for it: the name of a baseline, else the first run's file."""
+        return self.label if self.label.startswith(BASELINE) else self.runs[0].path

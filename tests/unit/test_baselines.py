@@ -44,6 +44,25 @@ def test_a_name_stands_for_its_runs_wherever_runs_are_named(project: Path, capsy
     assert "baseline:" in capsys.readouterr().out
 
 
+def test_one_of_one_run_stands_for_a_file(project: Path, capsys: Capture) -> None:
+    store_of().save("one", ["../a.prof"])
+    store_of().save("two", ["../a.prof", "../b.prof"])
+    assert exit_code("show", "baseline:one") == 0
+    assert exit_code("extract", "baseline:one", "-o", "x.prof") == 0
+    assert "baseline:two: holds 2 runs" in refused(capsys, "show", "baseline:two")
+    assert "there is no such baseline" in refused(capsys, "export", "baseline:three", "--to", "csv")
+
+
+def test_advice_names_it_as_the_user_did(project: Path, capsys: Capture) -> None:
+    before, after = (project / name for name in ("before.prof", "after.prof"))
+    samples = Path(__file__).resolve().parents[2] / "sample_profiles" / "train_mlp"
+    before.write_bytes((samples / "clean-1.prof").read_bytes())
+    after.write_bytes((samples / "oversubscribed.prof").read_bytes())
+    assert exit_code("baseline", "save", "fast", before) == 0
+    assert exit_code("diff", "baseline:fast", after) == 0
+    assert f"profkit verify baseline:fast {after}" in capsys.readouterr().out
+
+
 def test_saving_again_replaces_and_removing_forgets_what_no_other_has(project: Path) -> None:
     store = store_of()
     store.save("main", ["../a.prof", "../b.prof"])
