@@ -13,7 +13,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.wording.summaries import summary_of
 from profkit.verdict.alone import judge_run
 from tests.builders import with_main
-from tests.programs import ACQUIRE, Fn, compare, diffed, plain, program, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, plain, program, training
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
 NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
@@ -252,3 +252,28 @@ def test_threads_without_functions_are_no_other_program() -> None:
     native = Thread(Profile.empty(), tid=999, run_s=1.0, run_queue_wait_s=0.0)
     grown = with_main(run, threads=(*run.processes[0].threads, native))
     assert diffed(side(), grown).verdict.rule != "another-program"
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "file"),
+    [
+        (ACQUIRE, "data-starvation", QUEUE_GET),
+        ("<method 'recv' of '_socket.socket' objects>", "blocked", "/w/m.py"),
+    ],
+    ids=["for loaders", "for a server"],
+)
+def test_twice_the_steps_wait_twice_as_long(name: str, kept: str, file: str) -> None:
+    """Most of the added time is waiting, but each step waits as long as before."""
+
+    def run(steps: int, waited: float) -> Run:
+        get = Fn("get", steps, 0.01, callers={"step": steps}, file=file)
+        wait = Fn(name, steps, off=waited, callers={"get": steps})
+        return side((get, wait), steps=steps)
+
+    before = run(100, 6.0)
+    found = diffed(before, run(200, 12.0)).verdict
+    assert (found.cause, found.rule) == ("workload-change", "call-counts")
+    assert all(finding.cause == found.cause for finding in found.findings)
+    # Twice the steps do not explain four times the waiting.
+    assert diffed(before, run(200, 24.0)).verdict.cause == kept
+    assert diffed(before, run(100, 12.0)).verdict.cause == kept

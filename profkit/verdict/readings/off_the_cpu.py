@@ -10,7 +10,9 @@ from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import Account
 from profkit.verdict.readings.known_values import Measured, growth, of_sides
 from profkit.verdict.readings.lost_time import blocked_on, of_lost
-from profkit.verdict.rule import Case, Reading
+from profkit.verdict.rule import Case, Reading, more
+from profkit.verdict.thresholds import value
+from profkit.verdict.types import Bounded
 
 
 def _stopped(case: Case) -> float:
@@ -23,6 +25,16 @@ def _loading_of_off(case: Case) -> float | None:
     seconds = case.account.seconds
     off = seconds("blocked") + seconds("loading") + seconds("imbalance")
     return min(1.0, seconds("loading") / off) if off > 0 else None
+
+
+def _with_calls(case: Case) -> bool:
+    """Return whether functions that take most of the time are called more, and waiting grew by no more than they."""
+    calls, before, now = case.read("calls.factor"), case.before.main_off_s, case.now.main_off_s
+    if not isinstance(calls, (int, float)) or not before or now is None:
+        return False
+    least = calls.low if isinstance(calls, Bounded) else calls
+    everywhere = case.number("calls.everywhere") >= value("work.everywhere")
+    return everywhere and least >= value("work.calls") and now <= before * calls * value("time.noticed")
 
 
 def _iterations(case: Case, grown: bool) -> float | None:
@@ -65,6 +77,12 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "s",
         "CPU time of processes that the program starts, and which were not profiled",
         lambda side: side.children_s,
+    ),
+    "off.with-calls": Reading(
+        "bool",
+        "functions with most of the time are called more often, and the time off the CPU grew by no more than that",
+        _with_calls,
+        (more("calls.factor", "work.calls"), more("calls.everywhere", "work.everywhere")),
     ),
     "children.of-lost": Reading(
         "share", "added part of the lost time: children", _grown(lambda s: s.children_s)

@@ -36,6 +36,7 @@ OFF_CPU = Rule(
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
+        no("off.with-calls"),
         less("settings.queue", "part.most"),
     ),
     confidence=0.9,
@@ -65,6 +66,7 @@ CHILDREN = Rule(
         more("time.slowdown", "time.noticed"),
         more("children.of-lost", "part.most"),
         more("children.awaited", "part.most"),
+        no("off.with-calls"),
     ),
     confidence=0.85,
     evidence=("children", "main-wait", "wall"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profkit.verdict.rule import Rule, alone, less, more
+from profkit.verdict.rule import Rule, alone, less, more, no
 
 LOADING = Rule(
     id="loading",
@@ -14,6 +14,7 @@ LOADING = Rule(
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
+        no("off.with-calls"),
         # Functions that compute were off the CPU too, so the loaders are not the cause.
         less("stopped", "part.stopped"),
     ),
