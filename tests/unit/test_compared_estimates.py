@@ -347,6 +347,23 @@ class TestCallsUnknown:
         unsteady = timed(estimated(loop(steps=200), None), scatter=0.7)
         assert judged(a, unsteady).rule == "calls-unknown"
 
+    def test_more_to_do_is_also_more_to_wait_for(self) -> None:
+        """Each call of a program's own, or of a server, takes as long as before."""
+
+        def served(steps: int, waited: float) -> Run:
+            recv = Fn(
+                "<method 'recv' of '_socket.socket' objects>", steps, off=waited, callers={"step": steps}
+            )
+            return program([*training(steps=steps), recv])
+
+        def cause(steps: int, waited: float) -> str:
+            return judged(timed(served(100, 8.0)), timed(estimated(served(steps, waited), None))).cause
+
+        assert cause(200, 16.0) == "workload-change"
+        # Longer waits than the work explains, or no more work.
+        assert cause(200, 40.0) == "blocked"
+        assert cause(100, 16.0) == "blocked"
+
     def test_what_a_changed_function_passes_on_is_its_code(self) -> None:
         """``step``, below which all the work is, gives ``sharpen`` another object: a list instead of a set."""
         slow = {"sharpen": 4.0}

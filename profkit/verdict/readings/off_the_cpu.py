@@ -37,6 +37,15 @@ def _with_calls(case: Case) -> bool:
     return everywhere and least >= value("work.calls") and now <= before * calls * value("time.noticed")
 
 
+def _with_cpu(case: Case) -> bool:
+    """Return whether CPU time grew beyond what clean repeats drift by, and waiting by no more than that."""
+    off, ran = (case.before.main_off_s, case.now.main_off_s), case.signals.movement.busy_total
+    if not off[0] or off[1] is None or ran <= 0:
+        return False
+    factor = 1.0 + sum(map(case.account.seconds, ("work", "code", "speed"))) / ran
+    return factor >= value("time.drift") and off[1] <= off[0] * factor * value("time.noticed")
+
+
 def _iterations(case: Case, grown: bool) -> float | None:
     before, after = case.signals.iterations
     if before is None or after is None or after.consumer_wait_share is None:
@@ -83,6 +92,11 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "functions with most of the time are called more often, and the time off the CPU grew by no more than that",
         _with_calls,
         (more("calls.factor", "work.calls"), more("calls.everywhere", "work.everywhere")),
+    ),
+    "off.with-cpu": Reading(
+        "bool",
+        "CPU time grew, beyond the drift of clean repeats, and the time off the CPU by no more than that",
+        _with_cpu,
     ),
     "children.of-lost": Reading(
         "share", "added part of the lost time: children", _grown(lambda s: s.children_s)

@@ -15,6 +15,7 @@ LOADING = Rule(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
         no("off.with-calls"),
+        no("off.with-cpu"),
         # Functions that compute were off the CPU too, so the loaders are not the cause.
         less("stopped", "part.stopped"),
     ),

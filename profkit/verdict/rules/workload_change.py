@@ -279,12 +279,15 @@ MORE_TO_DO = Rule(
     ),
     conditions=(
         *_MORE_OF_THE_SAME,
-        more("account.calls-and-cost", "speed.part"),
         yes("calls.undecided"),
         # A function that samples of the baseline missed may have changed.
         less("uncalled.part", "code.part"),
     ),
-    alternatives=(NO_QUEUE,),
+    alternatives=(
+        NO_QUEUE,
+        # Programs that it starts, and what it reads and sends, have as much more to do.
+        ((more("account.calls-and-cost", "speed.part"),), (yes("off.with-cpu"),)),
+    ),
     confidence=0.75,
     doubts=_ON_SEVERAL_CPUS,
     strength="time.log-slowdown",
