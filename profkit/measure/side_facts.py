@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from profkit.measure.own_locks import lock_waits
 from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, times_seen
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
-from profkit.model import Host, Neighbours, Process, Run, RunSet, Thread
+from profkit.model import Host, Neighbours, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import known, known_sum, median
 
 #: Part of the wall for which a thread must run or queue to count as working.
@@ -32,6 +32,8 @@ _DELIVERIES = {
     "queue.py": ("get",),
     "chainer/iterators/multiprocess_iterator.py": ("__next__", "next", "get"),
 }
+#: Functions that a pool's thread runs until the pool ends, likewise.
+_LOOPS = {"concurrent/futures/thread.py": ("_worker",), "multiprocessing/pool.py": ("worker",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class SideFacts:
     process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
     processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
     locks of the program's own code waited for them, on average, and `locked_in` where most did.
-    `python_threads` counts threads with functions in all processes. `traced`: none of them was sampled.
+    `python_threads` counts threads with functions in all processes, and `pooled_threads` those that a pool of
+    Python's own library started, besides the first of each process. `traced`: none of them was sampled.
     `children_s` is CPU time of child processes that were not profiled, most of which run `child_program`, and
     `children_awaited_s` how long main threads, or each thread that starts programs, waited for them or what they
     write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
@@ -95,6 +98,7 @@ class SideFacts:
     children_s: float | None = None
     children_awaited_s: float | None = None
     python_threads: int = 0
+    pooled_threads: int = 0
     locked_s: float = 0.0
     locked_in: str = ""
     traced: bool = False
@@ -171,6 +175,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         revision=revision_of(run),
         worker_packages=_worker_packages(selected[0]),
         python_threads=sum(len(t.profile) > 0 for p in selected[0] for t in p.threads),
+        pooled_threads=sum(_pooled(t) for p in selected[0] for t in p.threads if t is not first_thread(p)),
         locked_s=float(median([seconds for seconds, _ in locked])),
         locked_in=locked[0][1],
         traced=_traced(selected),
@@ -433,12 +438,19 @@ def delivery_seconds(process: Process) -> float | None:
         return None
     profile = thread.profile
     times = profile.cumblocked if profile.cumblocked is not None else profile.cumtime
-    best = 0.0
-    wanted = {name for names in _DELIVERIES.values() for name in names}
+    return max((float(times[row]) for row in _rows_of(profile, _DELIVERIES)), default=0.0)
+
+
+def _pooled(thread: Thread) -> bool:
+    return any(True for _ in _rows_of(thread.profile, _LOOPS))
+
+
+def _rows_of(profile: Profile, functions: Mapping[str, Sequence[str]]) -> Iterator[int]:
+    """Yield the rows of functions that are given by the end of their file's path and their names."""
+    wanted = {name for names in functions.values() for name in names}
     named = Looked(profile.name, profile.strings).where(wanted.__contains__)
     for row in np.flatnonzero(named).tolist():
         path = profile.strings[profile.file[row]].replace("\\", "/")
         name = profile.strings[profile.name[row]]
-        if any(path.endswith(f"/{end}") and name in names for end, names in _DELIVERIES.items()):
-            best = max(best, float(times[row]))
-    return best
+        if any(path.endswith(f"/{end}") and name in names for end, names in functions.items()):
+            yield row

@@ -70,6 +70,8 @@ def tidy():
         gc.collect()
 litter()
 tidy()
+with open("collections", "w") as file:
+    print(*(of["collections"] for of in gc.get_stats()), file=file)
 """
 
 EXPECTED = {
@@ -189,8 +191,10 @@ def test_what_is_waited_for_is_seen(tmp_path: Path, version: str, option: str) -
     assert not missed, seen
     # Of 1.2 s: what it queues for afterwards, and a stop while the sampler waits for the GIL, are no stop to it.
     assert 0.2 <= inclusive(thread, "work", "stopped") <= 1.6
-    for kind, least in (("gc-0", 20), ("gc-2", 5)):
-        assert sum(pause.count for pause in thread.pauses if pause.what == kind) >= least
+    # Some come before the agent watches them, and very short ones are not kept.
+    for kind, most in enumerate(map(int, (tmp_path / "collections").read_text().split())):
+        seen_of = sum(pause.count for pause in thread.pauses if pause.what == f"gc-{kind}")
+        assert 0.8 * most - 5 <= seen_of <= most
     assert inclusive(thread, "tidy", "gc-2") > 0 or option == "--sampled"
 
 

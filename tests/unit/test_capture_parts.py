@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from profkit.capture import gathered, provenance, record_notices, spool_records
 from profkit.capture import spool as spool_module
 from profkit.capture.agent import process_facts, settings
 from profkit.capture.agent.process_facts import read_stat
+from profkit.capture.agent.undisturbed import collect_again, with_collections, without_collections
 from profkit.capture.captured_windows import Windows, never_opened, read_windows
 from profkit.capture.endings import Ending
 from profkit.capture.launcher import capture
@@ -516,6 +518,35 @@ def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
     profile = load_run(output).processes[0].threads[0].profile
     assert "work" in {profile.strings[name] for name in profile.name}
     assert [*shared.iterdir(), *local.iterdir()] == [output]
+
+
+def test_other_threads_collect_while_a_file_is_written() -> None:
+    """A file system may not answer for minutes, and a process may fork meanwhile."""
+    usual, chosen, seen = gc.get_threshold(), (123, 4, 5), []
+
+    def look() -> None:
+        seen.append(gc.get_threshold())
+
+    def ours() -> None:
+        look()
+        with_collections(look)
+        look()
+
+    try:
+        without_collections(ours)
+        off = seen[0]
+        assert seen == [off, usual, off]
+        assert off[0] > 1e9
+        assert gc.get_threshold() == usual
+        # In a forked child, the thread that would set them again is not there.
+        without_collections(lambda: seen.append(collect_again() and gc.get_threshold()))
+        assert seen[-1] == gc.get_threshold() == usual
+        assert not collect_again()
+        # What the target sets meanwhile stays.
+        without_collections(with_collections, gc.set_threshold, *chosen)
+        assert gc.get_threshold() == chosen
+    finally:
+        gc.set_threshold(*usual)
 
 
 def test_a_torn_entry_of_an_ended_process_costs_no_other(

@@ -1118,12 +1118,12 @@ def test_threads_that_start_programs_wait_for_them() -> None:
 def test_a_loop_that_waits_for_fewer_threads() -> None:
     """Threads that download: each of them waits most of the time."""
 
-    def side(number: int, off: float) -> Run:
-        get = Fn(
-            "result", 9, 0.01, callers={"main": 9}, file="/usr/lib/python3.11/concurrent/futures/_base.py"
-        )
+    futures = "/usr/lib/python3.11/concurrent/futures/"
+
+    def side(number: int, off: float, *more: Fn) -> Run:
+        get = Fn("result", 9, 0.01, callers={"main": 9}, file=f"{futures}_base.py")
         run = program([Fn("main", 1, 0.1), get, Fn(ACQUIRE, 9, off=off, callers={"result": 9})])
-        each = program([Fn("fetch", 32 // number, 0.1 / number), Fn(SLEEP, 32 // number, off=off)])
+        each = program([Fn("fetch", 32 // number, 0.1 / number), Fn(SLEEP, 32 // number, off=off), *more])
         fetching = replace(each.processes[0].threads[0], tid=None)
         threads = (*run.processes[0].threads, *[fetching] * number)
         return with_main(run, threads=threads, cpu_s=0.21)
@@ -1136,3 +1136,5 @@ def test_a_loop_that_waits_for_fewer_threads() -> None:
     # Half of them do not make it seven times as long, and one of three may be a progress bar's.
     assert diffed(side(32, 0.2), side(16, 1.4)).verdict.rule == "loading"
     assert diffed(side(2, 0.2), side(1, 0.5)).verdict.rule == "loading"
+    pool = Fn("_worker", 1, 0.001, file=f"{futures}thread.py")
+    assert diffed(side(2, 0.5, pool), side(1, 1.0, pool)).verdict.rule == "fewer-python-threads"

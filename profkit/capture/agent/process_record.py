@@ -9,6 +9,7 @@ from time import time as wall_time
 
 from . import later, native, process_facts, record_file, settings
 from .reserve import RESERVE_SUFFIX, Reserve, leave_end
+from .undisturbed import with_collections
 
 # Bound now: the target may replace what `os` holds, and count the calls.
 _os_open, _os_write, _os_close, _os_replace = os.open, os.write, os.close, os.replace
@@ -104,7 +105,7 @@ class ProcessRecord:
             record["machine"] = [self._first_reading, self._machine.reading()]
             record["quota_cpus"] = self._quota
         if self.mapped and state != "snapshot":
-            self._native.sync_tables()
+            with_collections(self._native.sync_tables)
         record["mapped"] = self.mapped
         record["pools"] = self._read_pools(state != "snapshot")
         record["notes"] = notes
@@ -151,13 +152,14 @@ class ProcessRecord:
 
     def _put(self, parts: Iterable[bytes], suffix: str, overtaken: Callable[[], bool]) -> None:
         temporary = self._path + ".writing"
-        fd = _os_open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
+        fd = with_collections(_os_open, temporary, flags, 0o600)
         try:
             for part in parts:
                 view = memoryview(part)
                 while view:
-                    view = view[_os_write(fd, view) :]
+                    view = view[with_collections(_os_write, fd, view) :]
         finally:
-            _os_close(fd)
+            with_collections(_os_close, fd)
         if not overtaken():
-            _os_replace(temporary, self._path + suffix)
+            with_collections(_os_replace, temporary, self._path + suffix)

@@ -22,7 +22,7 @@ from .own_profilers import OwnProfilers
 from .process_record import ProcessRecord
 from .tier_changes import Tiers, overhead_asked
 from .tracer import FREE_THREADED, PER_THREAD, Tracer
-from .undisturbed import heed_interrupts, ignore_interrupts, need_room, without_collections
+from .undisturbed import collect_again, heed_interrupts, ignore_interrupts, need_room, without_collections
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -319,6 +319,7 @@ class Session:
 
     def _after_fork_in_child(self) -> None:
         """Await the first call: many children exec or exit at once, and so cost next to nothing."""
+        collect_again()
         self._forked_at = wall_time(), perf_counter()
         try:
             self._awaits_call = bool(

@@ -7,28 +7,56 @@ import gc
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, TypeVar
+    from typing import Any, Callable, List, TypeVar
 
     _Result = TypeVar("_Result")
 
 #: Thresholds of the garbage collector at which it does not run.
 _NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
+#: Those of the target, while ours are in effect.
+_usual: List[int] = []
+
 #: Calls inside calls that our functions make, and some more.
 _DEEPEST = 20
 
 
 def without_collections(call: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Call our function without a collection, which would run finalisers of the target, or traverse what it makes."""
+    """Call our function without a collection, which would run finalisers of the target, or traverse what it makes.
+
+    Other threads are without collections meanwhile: what may hang is called by `with_collections`.
+    """
     if not hasattr(gc, "set_threshold"):
         return call(*arguments)
     before = gc.get_threshold()
+    if before != _NEVER_COLLECT:
+        _usual[:] = before
     gc.set_threshold(*_NEVER_COLLECT)
     try:
         return call(*arguments)
     finally:
         if gc.get_threshold() == _NEVER_COLLECT:
             gc.set_threshold(*before)
+
+
+def with_collections(call: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Make a system call within `without_collections`; the target's other threads collect meanwhile."""
+    if not collect_again():
+        return call(*arguments)
+    try:
+        return call(*arguments)
+    finally:
+        # Unless the target has set others.
+        if gc.get_threshold() == tuple(_usual):
+            gc.set_threshold(*_NEVER_COLLECT)
+
+
+def collect_again() -> bool:
+    """End `without_collections`, as in a child that was forked meanwhile; return whether it was in effect."""
+    if not hasattr(gc, "set_threshold") or not _usual or gc.get_threshold() != _NEVER_COLLECT:
+        return False
+    gc.set_threshold(*_usual)
+    return True
 
 
 def need_room(calls: int = _DEEPEST) -> None:

@@ -33,6 +33,9 @@ AT_WORK: Mapping[str, Reading] = {
         _beyond_fewer(lambda side: side.inventory.workers + side.inventory.ranks),
     ),
     **of_sides("python-threads", "count", "threads that run Python", lambda side: float(side.python_threads)),
+    "pooled-threads.factor": factor_of(
+        "threads that ThreadPoolExecutor or ThreadPool started,", lambda side: float(side.pooled_threads)
+    ),
     "python-threads.factor": factor_of(
         "those besides the main one,", lambda side: float(side.python_threads - 1)
     ),

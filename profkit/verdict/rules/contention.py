@@ -189,6 +189,7 @@ PERIODIC = (
     more("time.slowdown", "time.slower"),
     yes("calls.same"),
     less("pair.residue", "programs.residue"),
+    less("uncalled.part", "part.most"),
 )
 
 _PLAIN = (
@@ -198,6 +199,8 @@ _PLAIN = (
     yes("calls.same"),
     less("pair.residue", "programs.residue"),
     no("starved.one-function"),
+    # What only the candidate calls takes its time on any machine.
+    less("uncalled.part", "part.most"),
     no("lumps.periodic"),
     no("lumps.long"),
 )

@@ -77,12 +77,17 @@ FEWER_PYTHON_THREADS = Rule(
     requires=("pair.counters",),
     unless=(*_UNLESS, "fewer-workers", "own-locks"),
     conditions=(
-        # One thread more or less may be a library's own, such as a progress bar's.
         *_fewer("python-threads", "python-threads.fewer"),
-        more("python-threads-before", "python-threads.pool"),
         less("time.beyond-fewer-threads", "time.noticed"),
         more("account.off", "part.most"),
         more("loading.of-off", "part.most"),
+    ),
+    # One thread more or less may be a library's own, such as a progress bar's.
+    alternatives=(
+        (
+            (more("python-threads-before", "python-threads.pool"),),
+            (less("pooled-threads.factor", "python-threads.fewer"),),
+        ),
     ),
     confidence=0.85,
     strength="time.log-slowdown",
