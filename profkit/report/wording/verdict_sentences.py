@@ -151,8 +151,8 @@ def fewer_threads(p: VerdictNumbers) -> str:
 def fewer_python_threads(p: VerdictNumbers) -> str:
     """Say how many threads run Python instead of how many."""
     return (
-        f"{_instead(p, 'python-threads', 'thread', doing='of Python')}. They mostly wait, so the main thread waits "
-        "longer for fewer of them."
+        f"{_instead(p, 'python-threads', 'thread', doing='of Python')}, the main one among them. The others mostly "
+        "wait, so the main thread waits longer for fewer of them."
     )
 
 

@@ -10,7 +10,7 @@ from profkit.model.pauses import FOR_EACH_OTHER
 from profkit.verdict.account import Account
 from profkit.verdict.readings.known_values import Measured, growth, of_sides
 from profkit.verdict.readings.lost_time import blocked_on, of_lost
-from profkit.verdict.rule import Case, Reading, more
+from profkit.verdict.rule import Case, Reading
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded
 
@@ -27,23 +27,20 @@ def _loading_of_off(case: Case) -> float | None:
     return min(1.0, seconds("loading") / off) if off > 0 else None
 
 
-def _with_calls(case: Case) -> bool:
-    """Return whether functions that take most of the time are called more, and waiting grew by no more than they."""
-    calls, before, now = case.read("calls.factor"), case.before.main_off_s, case.now.main_off_s
-    if not isinstance(calls, (int, float)) or not before or now is None:
+def _with_work(case: Case) -> bool:
+    """Return whether there is more to do, in calls or in CPU time, and the waiting grew by no more than that."""
+    before, now = case.before.main_off_s, case.now.main_off_s
+    calls, ran = case.read("calls.factor"), case.signals.movement.busy_total
+    if not before or now is None:
         return False
-    least = calls.low if isinstance(calls, Bounded) else calls
-    everywhere = case.number("calls.everywhere") >= value("work.everywhere")
-    return everywhere and least >= value("work.calls") and now <= before * calls * value("time.noticed")
-
-
-def _with_cpu(case: Case) -> bool:
-    """Return whether CPU time grew beyond what clean repeats drift by, and waiting by no more than that."""
-    off, ran = (case.before.main_off_s, case.now.main_off_s), case.signals.movement.busy_total
-    if not off[0] or off[1] is None or ran <= 0:
-        return False
-    factor = 1.0 + sum(map(case.account.seconds, ("work", "code", "speed"))) / ran
-    return factor >= value("time.drift") and off[1] <= off[0] * factor * value("time.noticed")
+    more = 1.0
+    if isinstance(calls, (int, float)) and case.number("calls.everywhere") >= value("work.everywhere"):
+        least = calls.low if isinstance(calls, Bounded) else calls
+        more = calls if least >= value("work.calls") else more
+    cpu = sum(map(case.account.seconds, ("work", "code", "speed"))) / ran if ran > 0 else 0.0
+    if 1.0 + cpu >= value("time.drift"):
+        more = max(more, 1.0 + cpu)
+    return more > 1.0 and now <= before * more * value("time.noticed")
 
 
 def _iterations(case: Case, grown: bool) -> float | None:
@@ -87,16 +84,11 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "CPU time of processes that the program starts, and which were not profiled",
         lambda side: side.children_s,
     ),
-    "off.with-calls": Reading(
+    "off.with-work": Reading(
         "bool",
-        "functions with most of the time are called more often, and the time off the CPU grew by no more than that",
-        _with_calls,
-        (more("calls.factor", "work.calls"), more("calls.everywhere", "work.everywhere")),
-    ),
-    "off.with-cpu": Reading(
-        "bool",
-        "CPU time grew, beyond the drift of clean repeats, and the time off the CPU by no more than that",
-        _with_cpu,
+        "most functions are called more often (work.calls), or CPU time grew beyond the drift of clean repeats "
+        "(time.drift), and the time off the CPU grew by no more than that",
+        _with_work,
     ),
     "children.of-lost": Reading(
         "share", "added part of the lost time: children", _grown(lambda s: s.children_s)

@@ -14,8 +14,7 @@ LOADING = Rule(
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
-        no("off.with-calls"),
-        no("off.with-cpu"),
+        no("off.with-work"),
         # Functions that compute were off the CPU too, so the loaders are not the cause.
         less("stopped", "part.stopped"),
     ),

@@ -286,7 +286,7 @@ MORE_TO_DO = Rule(
     alternatives=(
         NO_QUEUE,
         # Programs that it starts, and what it reads and sends, have as much more to do.
-        ((more("account.calls-and-cost", "speed.part"),), (yes("off.with-cpu"),)),
+        ((more("account.calls-and-cost", "speed.part"),), (yes("off.with-work"),)),
     ),
     confidence=0.75,
     doubts=_ON_SEVERAL_CPUS,
