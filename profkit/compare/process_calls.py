@@ -38,14 +38,23 @@ STEPS = 64
 
 
 def calls_of_processes(
-    table: DiffTable, calls: CallTable | None, ratios: CallRatios, processes: tuple[int, int]
+    table: DiffTable,
+    calls: CallTable | None,
+    ratios: CallRatios,
+    processes: tuple[int, int],
+    *,
+    recorded: bool,
 ) -> Floats:
-    """Return how many of each function's added calls, shape (n,), come with another number of processes."""
+    """Return how many of each function's added calls, shape (n,), come with another number of processes.
+
+    `recorded`: the table holds what these processes call, so that each of them imports modules in it.
+    """
     n = len(table)
     if calls is None or not len(calls) or processes[0] == processes[1]:
         return np.zeros(n)
     feeds = feeds_processes(table.keys)
     imports = _inside(table.keys, _IMPORTS) | rows_where(table.name, lambda name: name == "<module>")
+    imports &= recorded
     library = table.in_roots(STDLIB, BUILTIN)
     caller, callee = calls.caller.astype(np.intp), calls.callee.astype(np.intp)
     before, after = (side.ncalls.astype(np.float64) for side in (calls.baseline, calls.candidate))

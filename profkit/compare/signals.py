@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from profkit.measure.function_orders import location_and_spread
 from profkit.measure.iterations import IterationModel, IterationNames, iteration_model, typical_model
 from profkit.measure.range_stats import RangeChange, compare_ranges
 from profkit.measure.side_facts import SideFacts, side_facts
+from profkit.model import Process
 from profkit.model.arrays import Floats, median
 
 #: A shell reports a signal as this exit status plus the number of the signal, 1 to 64.
@@ -142,7 +143,8 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
     ratios = call_ratios(table)
     busy = busy_seconds(*pair.profiles, pair.behind)
     within = busy_seconds(*pair.profiles, pair.behind, cumulative=True)
-    of_processes = calls_of_processes(table, calls, ratios, _processes(pair))
+    processes, recorded = _processes(pair)
+    of_processes = calls_of_processes(table, calls, ratios, processes, recorded=recorded)
     sites = call_sites(table, calls, ratios)
     moved = movement(
         table,
@@ -197,13 +199,19 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
     )
 
 
-def _processes(pair: Pair) -> tuple[int, int]:
-    """Return the number of processes of each side, median over its runs."""
-    before, after = (int(median([len(one.processes) for one in side.selected])) for side in pair.sides)
-    if (before, after) == (1, 1) and pair.exact:
-        # A plain profile holds one process; its calls show how many that one started.
-        return started(pair.table).processes
-    return before, after
+def _processes(pair: Pair) -> tuple[tuple[int, int], bool]:
+    """Return the number of processes, median over a side's runs, and whether more of them are in the table."""
+    recorded = _numbers(pair, lambda processes: sum(process.profiled for process in processes))
+    if recorded[0] != recorded[1]:
+        return recorded, True
+    numbers = _numbers(pair, len)
+    # A plain profile holds one process; its calls show how many that one started.
+    return (started(pair.table).processes if numbers == (1, 1) and pair.exact else numbers), False
+
+
+def _numbers(pair: Pair, count: Callable[[tuple[Process, ...]], int]) -> tuple[int, int]:
+    one, other = (int(median([count(run.processes) for run in side.selected])) for side in pair.sides)
+    return one, other
 
 
 def _facts(side: Side) -> SideFacts:

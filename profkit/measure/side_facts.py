@@ -23,6 +23,10 @@ from profkit.model.arrays import known, known_sum, median
 WORKS = 0.05
 #: GPU utilisation below which GPUs are not in use: the least that NVML reports.
 LEAST_GPU_SHARE = 0.01
+
+#: Part of the CPU time of child programs that the sampler saw, from which it missed none of them: of those that last
+#: for one of its periods it sees all, for half of their time on average, of shorter ones less than half.
+CHILDREN_SEEN = 0.6
 #: Functions in which a consumer waits for loaders, pools and queues, by the end of their file's path.
 _DELIVERIES = {
     "torch/utils/data/dataloader.py": ("_next_data", "_get_data", "_try_get_data"),
@@ -54,7 +58,8 @@ class SideFacts:
     locks of the program's own code waited for them, on average, and `locked_in` where most did.
     `python_threads` counts threads with functions in all processes, and `pooled_threads` those that a pool of
     Python's own library started, besides the first of each process. `traced`: none of them was sampled.
-    `children_s` is CPU time of child processes that were not profiled, most of which run `child_program`, and
+    `children_s` is CPU time of child processes that were not profiled, most of which run `child_program`;
+    `children` is their number where the sampler saw so much of that time that it missed none, and
     `children_awaited_s` how long main threads, or each thread that starts programs, waited for them or what they
     write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
     run's.
@@ -95,6 +100,7 @@ class SideFacts:
     memory_limit_bytes: float | None = None
     refaulted_bytes: float | None = None
     gil_looks: float | None = None
+    children: float | None = None
     children_s: float | None = None
     children_awaited_s: float | None = None
     python_threads: int = 0
@@ -293,7 +299,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     run_s = known_sum(map(ran_s, run.processes))
     tree_s = machine.tree_cpu_s if machine else None
     children = child_programs(run)
-    children_s = known_sum(map(ran_s, children)) if children else 0.0
+    seen_s = children_s = known_sum(map(ran_s, children)) if children else 0.0
     if run_s is not None and tree_s is not None:
         # Includes processes too short-lived for the sampler.
         if children and children_s is not None:
@@ -357,6 +363,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "storage_bytes": known_sum(p.storage_bytes for p in run.processes),
         "memory_limit_bytes": machine.memory_limit_bytes if machine else None,
         "refaulted_bytes": machine.refaulted_bytes if machine else None,
+        "children": len(children) if (seen_s or 0.0) >= CHILDREN_SEEN * (children_s or 0.0) else None,
         "children_s": children_s,
         "children_awaited_s": _children_awaited(selected, firsts),
         "gil_looks": float(times_seen("gil", mains)),

@@ -1094,6 +1094,41 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
     assert (alone.rule, alone.subject) == ("child-programs", "xz")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "rest", "rule"),
+    [
+        ((6, 0.2), (12, 0.2), 0.0, "more-programs"),
+        # None that the baseline starts.
+        ((0, 0.2), (12, 0.2), 0.0, "more-programs"),
+        ((6, 0.2), (7, 0.4), 0.0, "child-programs"),
+        # More of them, each of which has less to do.
+        ((6, 0.2), (18, 0.1), 0.0, "child-programs"),
+        # How many there are is not known where the sampler missed much of their time.
+        ((6, 0.2), (12, 0.2), 1.6, "child-programs"),
+    ],
+)
+def test_a_program_that_starts_more_programs(
+    before: tuple[int, float], after: tuple[int, float], rest: float, rule: str
+) -> None:
+    def side(number: int, each: float) -> Run:
+        computed = number * each + rest
+        run = program([Fn("main", 1, 0.5), Fn("<built-in method posix.waitpid>", 9, off=computed)])
+        run = with_pauses(run, (Pause(1, "child", computed, 50),))
+        main = run.processes[0]
+        child = replace(main, role="child", threads=(), profiled=False, cpu_s=each, run_queue_wait_s=0.0)
+        child = replace(child, command=("/usr/bin/sort", "-R"), parent=main.pid)
+        machine = replace(run.machine, tree_cpu_s=main.cpu_s + computed)
+        children = (replace(child, pid=1000 + i) for i in range(number))
+        return replace(run, processes=(main, *children), machine=machine)
+
+    found = diffed(side(*before), side(*after))
+    assert (found.verdict.rule, found.verdict.subject) == (rule, "sort")
+    if rule == "more-programs":
+        block = comparison_block(found)
+        assert block.headline.endswith(": it starts more programs: sort")
+        assert f"starts 12 processes, most of which run sort, against {before[0]}" in block.summary
+
+
 def test_threads_that_start_programs_wait_for_them() -> None:
     """The main thread waits for its two threads, and these for what they started."""
 

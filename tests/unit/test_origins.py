@@ -207,9 +207,10 @@ def with_workers(number: int, *, items: int = 1200, steps: int = 100) -> Run:
     return program(training(steps), workers=[worker(steps, share) for _ in range(number)])
 
 
-def added(comparison: Case, name: str, processes: tuple[int, int]) -> float:
+def added(comparison: Case, name: str, processes: tuple[int, int], *, recorded: bool = True) -> float:
     table, calls = comparison.signals.table, comparison.signals.calls
-    return float(calls_of_processes(table, calls, call_ratios(table), processes)[table.name.index(name)])
+    found = calls_of_processes(table, calls, call_ratios(table), processes, recorded=recorded)
+    return float(found[table.name.index(name)])
 
 
 def test_more_workers_import_and_are_fed_more_often() -> None:
@@ -238,6 +239,30 @@ def test_what_the_workers_do_more_is_work() -> None:
     more = compare(with_workers(2), with_workers(6, steps=200))
     assert added(more, "step", (3, 7)) == 0
     assert more.signals.movement.calls_factor > 1.3
+
+
+def test_programs_that_are_not_recorded_call_nothing_of_the_table() -> None:
+    """A script calls its own functions as many times more as it starts other programs."""
+
+    def script(number: int) -> Run:
+        subprocess = "/usr/lib/python3.11/subprocess.py"
+        run = program(
+            [
+                Fn("<module>", 1, 0.01),
+                Fn("run", number, 0.001, callers={"<module>": number}, file=subprocess),
+                Fn("<built-in method _posixsubprocess.fork_exec>", number, 0.01, callers={"run": number}),
+                Fn("augment", 100 * number, 0.1 * number, callers={"<module>": 100 * number}),
+            ]
+        )
+        main = run.processes[0]
+        child = replace(main, role="child", threads=(), profiled=False, cpu_s=0.1, parent=main.pid)
+        return replace(run, processes=(main, *(replace(child, pid=1000 + i) for i in range(number))))
+
+    found = compare(script(6), script(12))
+    assert added(found, "augment", (6, 12), recorded=False) == 0
+    assert added(found, "run", (6, 12), recorded=False) == 6
+    assert found.signals.movement.calls_factor == pytest.approx(2.0, rel=0.02)
+    assert found.account.seconds("work") == pytest.approx(0.6, rel=0.02)
 
 
 def test_more_messages_to_each_process_do_not_come_with_their_number() -> None:

@@ -52,6 +52,7 @@ SIGNALS: Mapping[str, str] = {
     "workers": "processes at once",
     "threads.python": "threads that run Python",
     "children": "CPU time of processes that it starts, most of which run {subject}",
+    "children.number": "processes that it starts, most of which run {subject}",
     "children.awaited": "waiting for them, or for what they write",
     "locked": "each worker or thread waiting for a lock of the program",
     "threads.working": "threads at work",

@@ -277,6 +277,11 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         )
         + " They were not profiled, so their functions are not known."
     ),
+    "more-programs": lambda p: (
+        f"The program starts {p.number('children.number'):.0f} processes, most of which run {clean(p.subject)}, "
+        f"against {p.number('children.number-before'):.0f}, and each uses about as much CPU time as before: "
+        f"{p.share('children.of-lost')} of the lost time."
+    ),
     "own-locks": lambda p: (
         f"Each worker or thread that takes a lock in {display_name(p.subject)} waited "
         f"{units.seconds(p.number('locked'))} for it"

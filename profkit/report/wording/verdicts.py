@@ -58,6 +58,7 @@ _OF_RULE = {
     "starved-repeats": _STARVED,
     "gpu-waits": "It waits longer for the GPU",
     "fewer-workers": "Too few workers",
+    "more-programs": "It starts more programs",
     "child-programs": "Programs that it starts take longer",
     "own-locks": "Workers wait for each other's lock",
     "imports": "Imports took longer",
@@ -118,7 +119,7 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
         return f"Compiling took longer: {clean(str(named))}"
     if named := verdict.numbers.get("library.named"):
         return f"Other code of a library runs: {clean(str(named))}"
-    if verdict.rule == "child-programs":
+    if verdict.rule in ("child-programs", "more-programs"):
         return f"{headline}: {clean(verdict.subject)}"
     kind = str(verdict.numbers.get("blocked.on"))
     if verdict.cause == "blocked" and kind in WAITED_FOR and kind not in ("other", "stopped"):

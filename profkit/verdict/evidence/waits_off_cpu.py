@@ -182,8 +182,14 @@ def _children(case: Judged) -> Found:
     yield Evidence("children.awaited", "s", None if alone else a.children_awaited_s, b.children_awaited_s)
 
 
+def _children_number(case: Judged) -> Found:
+    a, b = case.before, case.now
+    yield Evidence("children.number", "count", a.children, b.children, subject=b.child_program)
+
+
 WAITS_OFF_CPU: Producers = {
     "children": _children,
+    "children-number": _children_number,
     "locked": _locked,
     "off": _off,
     "blocked-on": _waited("blocked", "blocked.on"),

@@ -43,6 +43,17 @@ def _with_work(case: Case) -> bool:
     return more > 1.0 and now <= before * more * value("time.noticed")
 
 
+def _more_programs(case: Case) -> bool | None:
+    """Return whether the number of programs, and not the CPU time of each, explains most of their growth."""
+    (few, before), (many, now) = ((side.children, side.children_s) for side in (case.before, case.now))
+    if few is None or many is None or before is None or now is None:
+        return None
+    if not few or not before:
+        return not few and many > 0
+    number, each = math.log(max(many, 1.0) / few), math.log(max(now, 1e-9) / before * few / max(many, 1.0))
+    return number >= math.log(value("work.calls")) and abs(each) <= (1.0 - value("part.most")) * number
+
+
 def _iterations(case: Case, grown: bool) -> float | None:
     before, after = case.signals.iterations
     if before is None or after is None or after.consumer_wait_share is None:
@@ -83,6 +94,14 @@ OFF_THE_CPU: Mapping[str, Reading] = {
         "s",
         "CPU time of processes that the program starts, and which were not profiled",
         lambda side: side.children_s,
+    ),
+    **of_sides(
+        "children.number", "count", "programs that it starts, where none was missed", lambda s: s.children
+    ),
+    "children.more": Reading(
+        "bool",
+        "it starts more programs, and their number, not the CPU time of each, explains most of what they use more",
+        _more_programs,
     ),
     "off.with-work": Reading(
         "bool",

@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     contention.THROTTLING,
     contention.RUN_QUEUE_WAIT,
     thread_settings.FEWER_WORKERS,
+    workload_change.MORE_PROGRAMS,
     blocked.CHILDREN,
     blocked.LOCKED,
     thread_settings.FEWER_THREADS,

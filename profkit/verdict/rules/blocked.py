@@ -14,7 +14,14 @@ READING = Rule(
     # The kernel copies what storage delivers while the thread runs, so some of it is cost per call.
     part="account.reading",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait", "call-counts", "child-programs"),
+    unless=(
+        "changed-source",
+        "throttling",
+        "run-queue-wait",
+        "call-counts",
+        "more-programs",
+        "child-programs",
+    ),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.reading", "part.most"),
@@ -33,7 +40,7 @@ OFF_CPU = Rule(
     about="most of the lost time is I/O, locks, sleep or a stopped process",
     bucket="blocked",
     requires=("pair.counters",),
-    unless=("loading", "more-ranges", "fewer-workers", "child-programs", "own-locks"),
+    unless=("loading", "more-ranges", "fewer-workers", "more-programs", "child-programs", "own-locks"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.off", "part.most"),
@@ -62,7 +69,7 @@ CHILDREN = Rule(
     # What a child process does while it is waited for is on the critical path.
     part="children.of-lost",
     requires=("pair.counters",),
-    unless=("changed-source", "throttling", "run-queue-wait"),
+    unless=("changed-source", "throttling", "run-queue-wait", "more-programs"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("children.of-lost", "part.most"),

@@ -85,6 +85,30 @@ MORE_CALLS = Rule(
     numbers=("account.work",),
 )
 
+MORE_PROGRAMS = Rule(
+    id="more-programs",
+    cause="workload-change",
+    about=(
+        "the main thread, or threads that start them, wait for processes that the program starts; it starts more of "
+        "them, and each uses about as much CPU time as before"
+    ),
+    bucket="blocked",
+    part="children.of-lost",
+    requires=("pair.counters",),
+    unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
+    conditions=(
+        more("time.slowdown", "time.noticed"),
+        more("children.of-lost", "part.most"),
+        more("children.awaited", "part.most"),
+        yes("children.more"),
+    ),
+    confidence=0.85,
+    evidence=("children", "children-number", "main-wait", "wall"),
+    advice=("compare-inputs", "child-commands"),
+    subject="children.named",
+    numbers=("children.number", "children.number-before", "children.of-lost"),
+)
+
 ONE_LIBRARY_FUNCTION = Rule(
     id="one-library-function",
     cause="workload-change",
