@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.compare.call_table import CallTable
+from profkit.compare.handed_down import handed_down
 from profkit.compare.movement import ROOT_SHARE, still_there
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
@@ -17,8 +18,6 @@ from profkit.measure.function_orders import location_and_spread, log_ratios
 from profkit.model import BUILTIN, PROJECT
 from profkit.model.arrays import Bools, Floats
 
-#: Steps after which calls handed down by callers count as spread; deeper stacks leave only a small part.
-STEPS = 64
 #: Rounds that pass changed calls of callers on to library functions.
 ROUNDS = 6
 #: Least number of unchanged functions from which their common factor is known.
@@ -231,15 +230,14 @@ def _blame(table: DiffTable, edges: _Edges, assumed: Bools, from_code: Floats) -
     weight = np.where(differs[edges.callee], moved, edges.after)
     whole = np.bincount(edges.callee, weight, n)[edges.callee]
     weight = np.where(whole > 0, weight / np.maximum(whole, 1e-300), 0.0)
-    blame = assumed.astype(np.float64)
-    for _ in range(STEPS):
+
+    def following(blame: Floats) -> Floats:
         doing = np.maximum(blame, from_code)
         handed = np.bincount(edges.callee, weight * doing[edges.caller], n)
-        following = np.where(library, np.minimum(handed, 1.0), assumed)
-        if np.allclose(following, blame, atol=1e-3):
-            break
-        blame = following
-    return blame
+        return np.where(library, np.minimum(handed, 1.0), assumed)
+
+    between = edges.caller, edges.callee, weight * library[edges.callee]
+    return handed_down(following, assumed.astype(np.float64), between, (np.zeros(n), np.ones(n)))
 
 
 def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools) -> Floats:
@@ -252,15 +250,15 @@ def _calls_from_code(table: DiffTable, edges: _Edges, blame: Floats, code: Bools
     extra = np.where(fixed, change, source)
     if not extra.any():
         return np.zeros(edges.n)
-    current = extra.copy()
-    for _ in range(STEPS):
+
+    def following(current: Floats) -> Floats:
         handed = np.bincount(edges.callee, edges.per_call * current[edges.caller], edges.n)
-        following = np.where(fixed, change, source + handed)
-        if np.allclose(following, current, rtol=1e-6, atol=0.5):
-            current = following
-            break
         # Recursion may hand down more calls than changed; bound it by the change.
-        current = np.clip(following, -np.abs(change), np.abs(change))
+        return np.where(fixed, change, np.clip(source + handed, -np.abs(change), np.abs(change)))
+
+    between = edges.caller, edges.callee, edges.per_call * ~fixed[edges.callee]
+    limits = np.minimum(change, 0.0), np.maximum(change, 0.0)
+    current = handed_down(following, extra, between, limits)
     with np.errstate(divide="ignore", invalid="ignore"):
         part = np.where(change != 0, current / change, 0.0)
     result: Floats = np.clip(np.nan_to_num(part), 0.0, 1.0)
@@ -302,15 +300,13 @@ def _below(
     builtin = table.in_roots(BUILTIN)
     # Everything is below a root, so a root passes its part only to native functions, which run on its
     # arguments.
-    passes = ~roots[caller] | builtin[callee]
-    for _ in range(STEPS):
-        following = np.bincount(callee, weight * passes * part[caller], n)
-        following = np.minimum(following, 1.0)
-        following[code] = 1.0
-        if np.allclose(following, part, atol=1e-3):
-            break
-        part = following.astype(np.float64)
-    return part
+    weight = weight * (~roots[caller] | builtin[callee])
+
+    def following(part: Floats) -> Floats:
+        return np.where(code, 1.0, np.minimum(np.bincount(callee, weight * part[caller], n), 1.0))
+
+    between = caller, callee, weight * ~code[callee]
+    return handed_down(following, part, between, (np.zeros(n), np.ones(n)))
 
 
 def _cost_part(

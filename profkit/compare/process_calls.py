@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.compare.call_table import CallTable
+from profkit.compare.handed_down import handed_down
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
 from profkit.identity.lookup_columns import Keys, rows_in, rows_where
@@ -33,8 +34,6 @@ _STARTING = frozenset(("_launch", "_execute_child", "fork_exec", "_bootstrap"))
 _THREAD_STARTS = re.compile(r"<built-in method _thread\.start_(?:new|joinable)_thread>")
 #: Ranks are started from outside, and still wait for each other.
 _RANKS = "mpi4py/"
-#: Steps after which calls handed down by callers count as spread.
-STEPS = 64
 
 
 def calls_of_processes(
@@ -73,14 +72,15 @@ def calls_of_processes(
         after / np.maximum(calls_b[caller], 1.0),
     )
     lowest, highest = np.minimum(change, 0.0), np.maximum(change, 0.0)
-    current = np.clip(source, lowest, highest)
-    for _ in range(STEPS):
-        handed = np.bincount(callee[passes], (per_call * current[caller])[passes], n)
-        following = np.where(feeds, source, np.clip(source + handed, lowest, highest))
-        if np.allclose(following, current, rtol=1e-6, atol=0.5):
-            break
-        current = following
-    return current
+    per_call = per_call * passes
+
+    def following(current: Floats) -> Floats:
+        handed = np.bincount(callee, per_call * current[caller], n)
+        return np.where(feeds, source, np.clip(source + handed, lowest, highest))
+
+    between = caller, callee, per_call * ~feeds[callee]
+    start = np.clip(source, lowest, highest)
+    return handed_down(following, start, between, (lowest, highest))
 
 
 def limited_by_number(change: Floats, least: Floats, processes: tuple[int, int]) -> Floats:

@@ -170,12 +170,26 @@ def _own_time(
     off_by[pause_seconds.GIL] = 0.0
     children_by = _for_children(off_by, reading.children_run_s)
     off_by -= children_by
-    collected = np.zeros(len(busy)) if reading.collected is None else np.minimum(reading.collected, busy)
+    collected = _collecting(reading, busy, queue_s / run_s if run_s > 0 else 0.0)
     busy = busy - collected
     # Who polls waits as well.
     polled = np.where(polls, busy, 0.0)
     off = off - gil - children_by.sum(axis=0)
     return _OwnTime(busy - polled, polled, collected, off, off_by, children_by, gil, of_ranks, on_gpu)
+
+
+def _collecting(reading: PathReading, busy: Floats, queued: float) -> Floats:
+    """Return CPU time of garbage collection, which is timed by the clock and queues like the function it strikes.
+
+    `queued` is the queueing per second of CPU time where it is not known by function.
+    """
+    if reading.collected is None:
+        return np.zeros(len(busy))
+    wait = busy * queued if reading.own_wait is None else reading.own_wait
+    active = busy + wait
+    return np.minimum(
+        reading.collected * np.divide(busy, active, out=np.ones(len(busy)), where=active > 0), busy
+    )
 
 
 def _for_children(off_by: Floats, run_s: float) -> Floats:

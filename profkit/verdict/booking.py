@@ -126,7 +126,7 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
     wall = c.wall_s
     booked = {
         "startup": (c.startup_s + float(c.imports.sum()), c.imports),
-        "running": (_cpu_seconds(c) - float(c.imports.sum()) - c.starts_s, c.run + c.waits),
+        "running": (_running(c), c.run + c.waits),
         "queue": (c.queue_s, c.queued),
         "loading": (c.loading_s, c.delivering),
         "blocked": (_blocked_seconds(c), c.blocked),
@@ -229,9 +229,14 @@ def _beyond_cpu_time(queue_a: float, queue_b: float, cpu_a: float, cpu_b: float)
     return queue_b - queue_a - _queued_per_second(queue_a, queue_b, cpu_a, cpu_b) * (cpu_b - cpu_a)
 
 
+def _running(c: Composition) -> float:
+    """Return CPU time of functions on the path, polling included."""
+    return float(c.run.sum() + c.waits.sum()) + c.untraced_run_s
+
+
 def _cpu_seconds(c: Composition) -> float:
-    """Return CPU time on the path, polling included, since all of it may queue."""
-    return float(c.run.sum() + c.waits.sum() + c.imports.sum()) + c.starts_s + c.untraced_run_s
+    """Return CPU time on the path, since all of it may queue: functions, garbage collection, and start and end."""
+    return _running(c) + float(c.imports.sum()) + _collected_s(c) + max(c.startup_s, c.starts_s)
 
 
 def _blocked_seconds(c: Composition) -> float:
@@ -287,7 +292,7 @@ def _book(
         "startup": (
             b.startup_s
             - a.startup_s
-            + per_second * (b.starts_s - a.starts_s)
+            + per_second * (max(b.startup_s, b.starts_s) - max(a.startup_s, a.starts_s))
             + float(imports.sum())
             + with_queue * float(process_rows.sum()),
             imports + with_queue * process_rows,
@@ -306,6 +311,8 @@ def _book(
         rows = np.zeros(0) if before is None or after is None else after - before
         if name == "gil" and held.any():
             rows = rows * (1.0 - held.sum() / rows.sum())  # which of them waited for changed code is unknown
+        if name == "gc":
+            rows = with_queue * rows
         parts[name] = (float(rows.sum()), rows)
     on_gpu = np.zeros(0) if a.on_gpu is None or b.on_gpu is None else b.on_gpu - a.on_gpu
     parts[GPU] = (float(on_gpu.sum()), on_gpu)

@@ -240,6 +240,15 @@ def test_collections_and_imports_are_parts_of_their_own() -> None:
     assert found.wall_s == pytest.approx(composed(of).wall_s)
 
 
+def test_collections_queue_like_the_functions_that_they_strike() -> None:
+    """Their length is read from the clock: 3 s in functions that queue for half of their time are 1.5 s of a CPU."""
+    of = reading(row(MAIN=4.0, DOT=2.0), wait=row(MAIN=2.0))
+    of = replace(of, own_waits=kinds(), helpers_waits=kinds(), collected=row(MAIN=3.0, DOT=1.0))
+    found = composed(of)
+    assert seconds(found.collected) == {MAIN: 1.5, DOT: 1.0}
+    assert seconds(found.run) == {MAIN: 0.5, DOT: 1.0}
+
+
 def test_a_mean_of_runs_with_and_without_counters_keeps_what_imports_took() -> None:
     of = reading(row(MAIN=2.0, LOCK=4.0), row(LOCK=4.0), helpers=row(JOB=4.0))
     counted = composed(replace(of, helpers_imports=row(JOB=2.0)))

@@ -1129,6 +1129,26 @@ def test_a_program_that_starts_more_programs(
         assert f"starts 12 processes, most of which run sort, against {before[0]}" in block.summary
 
 
+@pytest.mark.parametrize(
+    ("factors", "rule"),
+    [
+        # One function does 30 times as much.
+        ((1.0,) * 9 + (30.0,), "more-per-call"),
+        # All take longer, as those do that share a core or caches.
+        ((3.0,), "run-queue-wait"),
+    ],
+)
+def test_more_work_beside_others_that_are_busy_now(factors: tuple[float, ...], rule: str) -> None:
+    prof = scaled(*factors)
+    wait = 0.35 * prof.total
+    shares = np.full(len(prof), 0.35) * prof.tottime
+    prof = replace(prof, wait=shares, blocked=np.zeros(len(prof)))
+    slow = timed(captured(prof, wall=prof.total, run=prof.total - wait, wait=wait, busy=1.9 * prof.total))
+    found = diffed(timed(CLEAN), slow)
+    assert found.verdict.rule == rule
+    assert (found.account.seconds("speed") > found.account.seconds("queue")) == (rule == "more-per-call")
+
+
 def test_threads_that_start_programs_wait_for_them() -> None:
     """The main thread waits for its two threads, and these for what they started."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from profkit.compare.call_sites import CallSites
+from profkit.compare.handed_down import handed_down
 from profkit.compare.origins import Origins
 from profkit.compare.process_calls import calls_of_processes
 from profkit.compare.sampled_calls import call_ratios
 from profkit.model import Run
+from profkit.verdict.judge import judge
 from profkit.verdict.rule import Case
 from tests.builders import with_main, with_thread
 from tests.programs import ACQUIRE, Fn, compare, estimated, plain, program, training
@@ -74,6 +77,61 @@ def test_changed_code_makes_calls_though_its_own_are_not_known(
     a = estimated(program(training()), 0.05, of=unknown)
     b = estimated(program(training(per_step={"sharpen": 20}, changed=changed)), 0.05, of=unknown)
     assert Found(a, b).calls("sharpen") == part
+
+
+def copying(depth: int, source: str, *, edited_module: bool = False) -> Run:
+    """A snapshot in each step: shallow, or by two functions of the standard library that call each other so deep."""
+    copy = "/usr/lib/python3.11/copy.py"
+    calls = 100 * depth
+    functions = [
+        Fn("<module>", 1, 0.01, source="edited" if edited_module else "module"),
+        Fn("step", 100, 2.0, callers={"<module>": 100}),
+        Fn("snapshot", 100, 0.001, callers={"step": 100}, source=source),
+    ]
+    if depth:
+        functions += [
+            Fn(
+                "deepcopy",
+                calls,
+                1e-6 * calls,
+                callers={"snapshot": 100, "_copy_list": calls - 100},
+                file=copy,
+            ),
+            Fn("_copy_list", calls - 100, 1e-6 * calls, callers={"deepcopy": calls - 100}, file=copy),
+        ]
+    return program(functions)
+
+
+def test_calls_below_changed_code_are_its_own_through_any_recursion() -> None:
+    a, b = copying(0, "shallow"), copying(10_000, "deep", edited_module=True)
+    found = Found(a, b)
+    assert [found.calls(name) for name in ("deepcopy", "_copy_list")] == pytest.approx([1.0, 1.0], abs=1e-3)
+    verdict = judge(compare(a, b))
+    # The module was edited as well, but gained nothing.
+    assert (verdict.rule, verdict.subject) == ("changed-source", "snapshot")
+    # The same calls with the same source of their callers are more work.
+    assert Found(copying(10, "deep"), copying(10_000, "deep")).calls("deepcopy") == pytest.approx(
+        0.0, abs=1e-3
+    )
+
+
+@given(st.integers(2, 30), st.randoms(use_true_random=False))
+def test_what_is_handed_down_is_what_the_equations_say(n: int, draw: random.Random) -> None:
+    """Any graph, with recursion of any depth: each function gets parts of its callers, and one its own."""
+    pairs = [(caller, callee) for caller in range(n) for callee in range(1, n) if draw.random() < 0.3]
+    pairs += [(callee - 1, callee) for callee in range(1, n)]
+    caller, callee = np.array(pairs, np.intp).T
+    weight = np.array([draw.choice((1e-4, 1.0, 50.0)) for _ in pairs])
+    weight /= np.bincount(callee, weight, n)[callee]
+    own = np.zeros(n)
+    own[0] = 1.0
+
+    def step(current: np.ndarray) -> np.ndarray:
+        return own + np.bincount(callee, weight * current[caller], n)
+
+    found = handed_down(step, own.copy(), (caller, callee, weight), (np.zeros(n), np.ones(n)))
+    # All comes from the first one.
+    assert found == pytest.approx(np.ones(n), abs=0.05)
 
 
 #: `sharpen` calls `kernel` through a function of a library; neither takes time itself.

@@ -15,8 +15,8 @@ from profkit.verdict.alone import judge_run
 from tests.builders import with_main
 from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, plain, program, training
 
-#: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs.
-NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5}
+#: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs; they start at once.
+NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5, "startup": 0.0}
 #: `sharpen` was changed, and takes four times as long.
 SLOWER: Mapping[str, object] = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
 #: `blur` was changed, and calls `sharpen` four times as often.
@@ -37,7 +37,7 @@ class TestBesideTheSameNeighbour:
             ({**NEIGHBOUR, **SLOWER}, "code-change", "sharpen", "code", 6.0),
             ({**NEIGHBOUR, **LOOP}, "code-change", "blur", "code", 6.0),
             ({**NEIGHBOUR, "steps": 200}, "workload-change", "main", "queue", 0.0),
-            ({"ratio": 2.5, "others": 1.9}, "contention", "", "queue", 1.5 * 3.16),
+            ({**NEIGHBOUR, "ratio": 2.5, "others": 1.9}, "contention", "", "queue", 1.5 * 3.16),
         ],
         ids=["slower code", "a loop", "more steps", "a second neighbour"],
     )

@@ -84,7 +84,8 @@ _AWAIT: Mapping[str, str] = {
     "write": "{} waits for what it writes: write or synchronise less often (one transaction for many rows), or use "
     "faster storage",
     "sleep": "{} sleeps: wait for what it sleeps for instead",
-    "poll": "{} waits for descriptors to be ready: see what should write to them",
+    "poll": "{} waits for descriptors to be ready, or for a timer (asyncio.sleep): see what should write to them, "
+    "and whether more can be waited for at once",
     "device": "{} waits for a device, such as a terminal or a GPU",
     "stopped": "the whole process was stopped: by a signal (SIGSTOP, Ctrl-Z, a debugger), with its container, or "
     "with the machine",

@@ -92,10 +92,14 @@ def changed_above(signals: Signals) -> int:
 def code_row(case: Case) -> int:
     """Return the row of the function whose code changed, −1 without one."""
     s = case.signals
-    if s.movement.changed_row >= 0 and s.table.same_source[s.movement.changed_row] is False:
-        return s.movement.changed_row
-    if s.movement.below_row >= 0:
-        return s.movement.below_row
+    own, below = s.movement.changed_row, s.movement.below_row
+    a, b = s.table.baseline, s.table.candidate
+    if own >= 0 and s.table.same_source[own] is False:
+        # What a changed function calls may be what got slower.
+        gained = b.cumtime[below] - a.cumtime[below] if below >= 0 else 0.0
+        return own if b.tottime[own] - a.tottime[own] >= value("part.most") * gained else below
+    if below >= 0:
+        return below
     if (above := changed_above(s)) >= 0:
         return above
     for origin in s.origins.found:

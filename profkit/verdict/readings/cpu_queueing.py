@@ -128,6 +128,20 @@ def spinning(case: Case) -> float:
     return max(0.0, (b.rest_wait_s - a.rest_wait_s) / max(1, b.mains))
 
 
+def _apart(case: Case) -> bool:
+    """Return whether few functions do more, for most of the lost time, while others cost as much as before.
+
+    What lacks CPUs costs all functions about the same, but those whose pool of threads spins meanwhile.
+    """
+    pool = (case.now.pool_threads or 1.0) > max(1, case.now.mains)
+    return (
+        case.number("account.calls-and-cost") >= value("part.most")
+        and case.number("others.moved") <= value("others-same")
+        and case.number("function.apart") >= value("one-function.far")
+        and not (pool and case.read("function.may-wait"))
+    )
+
+
 CPU_QUEUEING: Mapping[str, Reading] = {
     "main.wait": Reading(
         "share", "queueing of the main threads, share of their active time", lambda c: c.now.wait_fraction
@@ -207,9 +221,21 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "contention.known": Reading("bool", "it is known who takes the CPUs", lambda c: _itself(c) or _others(c)),
     "contention.of-loss": Reading(
         "bool",
-        "it is known who takes the CPUs, and queueing is a part of the lost time that counts",
-        lambda c: (_itself(c) or _others(c)) and c.number("account.queue") >= value("wait.much"),
+        "it is known who takes the CPUs, and queueing is a part of the lost time that counts (contention.apart)",
+        lambda c: (
+            (_itself(c) or _others(c)) and c.number("account.queue") >= value("wait.much") and not _apart(c)
+        ),
         (more("account.queue", "wait.much"),),
+    ),
+    "contention.apart": Reading(
+        "bool",
+        "most of the lost time is what few functions do more, others cost as much as before, and no pool spins",
+        _apart,
+        (
+            more("account.calls-and-cost", "part.most"),
+            less("others.moved", "others-same"),
+            more("function.apart", "one-function.far"),
+        ),
     ),
     "contention.grew": Reading(
         "bool",

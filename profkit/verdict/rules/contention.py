@@ -99,6 +99,8 @@ RUN_QUEUE_WAIT = Rule(
                 yes("contention.grew"),
                 no("both.lacked-cpus"),
                 more("account.queue", "queue.least"),
+                # What a few functions do more queues as well.
+                no("contention.apart"),
             ),
             (
                 yes("contention.known"),
