@@ -67,7 +67,10 @@ def join(
     place_a, place_b = (_number(profile.strings, table) for profile in (baseline, candidate))
     clean = _clean(table)
     names = clean[place_a[baseline.name]], clean[place_b[candidate.name]]
-    file_a, file_b, files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, known)
+    sources = place_a[baseline.source_hash], place_b[candidate.source_hash]
+    file_a, file_b, files = match_files(
+        baseline, candidate, baseline_roots, candidate_roots, *names, known, sources
+    )
 
     def columns(profile: Profile, place: Index, file: Index) -> Columns:
         raw_name, qualname = place[profile.name], place[profile.qualname]

@@ -6,7 +6,7 @@ Ambiguous files stay in the residue, which is visible; a wrong pair would not be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
 from typing import TypeAlias
 
@@ -15,7 +15,7 @@ import numpy as np
 from profkit.identity.function_keys import unique_files
 from profkit.identity.rooted_paths import CELLS, rooted_all
 from profkit.model import GENERATED, PROJECT, SITE, Profile, Roots
-from profkit.model.arrays import Index
+from profkit.model.arrays import Index, Ints
 
 #: Two files vote for their directories only if they share at least this part of the smaller one's function
 #: names. Otherwise they merely have the same file name (``utils.py``).
@@ -50,10 +50,11 @@ def match_files(
     baseline_names: Index,
     candidate_names: Index,
     known: KnownFiles | None = None,
+    sources: tuple[Index, Index] | None = None,
 ) -> tuple[Index, Index, tuple[File, ...]]:
     """Return a number for the file of each row of either side, the same for the same file, and all files.
 
-    Shared names are the evidence of the vote.
+    Names, and `sources` (hashes), are in numbers common to both sides. Shared names are the evidence of the vote.
     """
     known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
@@ -77,6 +78,12 @@ def match_files(
             root = SITE if SITE in (key_a[0], key_b[0]) else PROJECT
             numbers[key_a] = numbers[key_b] = len(keys)
             keys.append((root, common))
+            del names_a[key_a], names_b[key_b]
+        if sources is not None:
+            sources_a = _of_project(of_row_a, baseline_names, sources[0], keys_a, names_a)
+            sources_b = _of_project(of_row_b, candidate_names, sources[1], keys_b, names_b)
+            for key_a, key_b in _renamed(names_a, names_b, sources_a, sources_b):
+                numbers[key_a] = numbers[key_b]
     number_a = np.fromiter(map(numbers.__getitem__, keys_a), np.int32, len(keys_a))
     number_b = np.fromiter(map(numbers.__getitem__, keys_b), np.int32, len(keys_b))
     return (
@@ -96,7 +103,7 @@ def _leftover(mine: set[File]) -> list[File]:
 
 
 def _names_by_file(
-    of_row: Index, names: Index, keys: Sequence[File], wanted: set[File]
+    of_row: Index, names: Index | Ints, keys: Sequence[File], wanted: set[File]
 ) -> dict[File, set[int]]:
     order = np.argsort(of_row, kind="stable")
     bounds = np.searchsorted(of_row[order], np.arange(len(keys) + 1)).tolist()
@@ -148,6 +155,41 @@ def _vote(
             if wishes_a[key_a] == 1 and wishes_b[key_b] == 1
         ]
     return matched
+
+
+def _of_project(
+    of_row: Index, names: Index, hashes: Index, keys: Sequence[File], left: Mapping[File, set[int]]
+) -> dict[File, set[int]]:
+    """Return a number for each name with its known source, by file of the project."""
+    known = hashes != 0
+    sources = (names[known].astype(np.int64) << 32) | hashes[known]
+    return _names_by_file(of_row[known], sources, keys, {key for key in left if key[0] == PROJECT})
+
+
+def _renamed(
+    names_a: Mapping[File, set[int]],
+    names_b: Mapping[File, set[int]],
+    sources_a: Mapping[File, set[int]],
+    sources_b: Mapping[File, set[int]],
+) -> list[tuple[File, File]]:
+    """Pair files of the project with other names, such as ``train_old.py`` and ``train_new.py``.
+
+    They have a function of one name and source in common, and more of the names than any other two.
+    """
+    shared = {
+        (key_a, key_b): len(names_a[key_a] & names_b[key_b])
+        for key_a in sorted(sources_a)
+        for key_b in sorted(sources_b)
+        if sources_a[key_a] & sources_b[key_b]
+    }
+    found = []
+    for (key_a, key_b), number in shared.items():
+        rivals = [n for pair, n in shared.items() if (pair[0] == key_a) != (pair[1] == key_b)]
+        if number >= MIN_SHARED_NAMES * max(len(names_a[key_a]), len(names_b[key_b])) and number > max(
+            rivals, default=0
+        ):
+            found.append((key_a, key_b))
+    return found
 
 
 def _longest_suffixes(left_a: list[File], left_b: list[File]) -> list[Match]:

@@ -212,6 +212,24 @@ def test_which_function_is_which(name: str) -> None:
     assert pairs(found) == expected
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_file_with_another_name_is_the_same_if_a_function_is(same: bool) -> None:
+    """Two programs have names in common, too."""
+
+    def script(file: str, source: str, *others: str) -> Profile:
+        names = ("<module>", "Model.fit", "Model.predict", *others)
+        rows = [Row(f"/w/{file}", 10 * i + 1, name, 1, source=source) for i, name in enumerate(names)]
+        return profile([*rows, Row(f"/w/{file}", 200, "load", 1, source="copied" if same else source)])
+
+    roots = Roots(project=("/w",))
+    found = align(
+        script("train_old.py", "before"), script("train_new.py", "after", "Model.save"), roots, roots
+    )
+    assert pairs(found) == (
+        {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted"), 3: (4, "rooted")} if same else {}
+    )
+
+
 def test_recorded_roots_match_a_foreign_file_without_any() -> None:
     a = profile([Row("/home/a/proj/src/t.py", 4, "f")])
     b = profile([Row("/scratch/proj/src/t.py", 4, "f")])
