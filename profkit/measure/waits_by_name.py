@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 from collections.abc import Callable
 
 from profkit.identity.readable_names import readable_name
@@ -35,7 +36,7 @@ reads_files = _native(
     r"|'get_record\w*' of 'torch\._C\.PyTorchFileReader'"
 )
 #: Whether a native function waits until files are in storage; the kernel computes meanwhile.
-_syncs_files = _native(r"[. ]posix\.f(?:data)?sync>")
+_syncs_files = _native(r"[. ]posix\.f(?:data)?sync>|'commit' of '_?sqlite3\.")
 #: Whether a native function waits for a peer, storage or a file's lock, whatever threads the program started: for
 #: what no thread or process of most programs ends.
 waits_outside = _native(r"' of '_?(?:socket\.|ssl\.)|[. ](?:f(?:data)?sync|flock)>")
@@ -83,6 +84,12 @@ def only_waits(name: str, root: str, *, measured: bool) -> bool:
 def also_computes(name: str) -> bool:
     """Return whether a native function that may wait takes CPU time too: it reads, or writes to storage."""
     return reads_files(name) or _syncs_files(name)
+
+
+def of_interpreter(name: str) -> bool:
+    """Return whether a function is native, and Python's own: it has no threads besides the one that calls it."""
+    first, _, rest = readable_name(name).partition(".")
+    return is_native(name) and bool(rest) and (first in sys.stdlib_module_names or hasattr(builtins, first))
 
 
 def only_computes(name: str) -> bool:

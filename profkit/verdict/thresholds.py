@@ -166,6 +166,12 @@ _TABLE: tuple[_Row, ...] = (
         "factor",
         "plain profiles of 3 to 10 s: beyond it 21 of 22 pairs are changed code (shared corpus of 4 programs)",
     ),
+    (
+        "starved.beyond",
+        5.0,
+        "factor",
+        f"cost per call over that of all functions; half of a loss is not beyond it beside busy programs ({_BENCH})",
+    ),
     _convention("one-function.calls", 10, "count", "fewest calls whose mean is compared"),
     (
         "one-function.alone",

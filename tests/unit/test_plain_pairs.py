@@ -281,9 +281,43 @@ def test_stalls_of_short_functions_do_not_hide_the_one_that_lost_most() -> None:
     found = diffed(run(1.0), run(5.0, 0.011, 0.011, 0.012))
     assert found.verdict.cause == "inconclusive"
     summary = comparison_block(found).summary
-    assert summary.startswith("numpy.dot alone got slower")
+    assert summary.startswith("numpy.dot got slower")
     assert "The candidate stalled repeatedly" in summary
     assert "stalled" not in comparison_block(diffed(run(1.0), run(5.0))).summary
+
+
+@pytest.mark.parametrize(
+    ("names", "cause"),
+    [
+        (
+            ("<method 'execute' of 'sqlite3.Connection' objects>", "<built-in method builtins.sorted>"),
+            "inconclusive",
+        ),
+        # Their threads may be more than the CPUs, and spin.
+        (("<method 'dot' of 'numpy.ndarray' objects>", "<built-in method torch.conv2d>"), "contention"),
+    ],
+)
+def test_lost_slices_are_not_why_few_functions_take_a_hundred_times_as_long(
+    names: tuple[str, str], cause: str
+) -> None:
+    """Two functions have nearly all of the loss; on a busy machine, short functions lost slices as well."""
+    lumps = (0.004, 0.030, 0.009, 0.055, 0.017, 0.090)
+
+    def run(factor: float, slower: float, lost: float) -> Run:
+        short = [
+            Fn(
+                f"short{i}",
+                20,
+                0.003 + 0.0001 * i + lost * (lumps[i] if i < 6 else 0.0),
+                callers={"step": 20},
+            )
+            for i in range(12)
+        ]
+        few = [Fn(name, 500, 0.03 * factor, callers={"step": 500}) for name in names]
+        return plain([*training(slower=slower), *short, *few])
+
+    found = diffed(run(1.0, 1.0, 0.0), run(100.0, 1.3, 1.0))
+    assert found.verdict.cause == cause
 
 
 def test_another_library_call_in_a_function_that_both_sides_have_is_its_code() -> None:

@@ -192,7 +192,7 @@ def undecided(p: VerdictNumbers) -> str:
         )
     if n.get("function.subject"):
         return (
-            f"{display_name(str(n['function.subject']))} alone got slower per call "
+            f"{display_name(str(n['function.subject']))} got slower per call "
             f"({p.factor('function.apart')} the factor of all functions) and makes up "
             f"{p.share('function.part')} of the added time. It is of a library, or native: more threads than "
             f"CPUs, more data or another build look alike in a plain profile.{_stalls_beside(p)}"

@@ -10,7 +10,8 @@ import numpy as np
 from profkit.compare.process_calls import Started, started
 from profkit.compare.signals import Signals
 from profkit.identity.lookup_columns import rows_where
-from profkit.measure.waits_by_name import waits_outside
+from profkit.measure.function_orders import log_ratios
+from profkit.measure.waits_by_name import also_computes, of_interpreter, waits_outside
 from profkit.verdict.readings.known_values import of_known
 from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
@@ -54,6 +55,26 @@ def waited_row(case: Case) -> int:
         if table.waits(row):
             return int(row)
     return -1
+
+
+def _beyond_slices(case: Case) -> float | None:
+    """Return the part of the added time in native functions of Python that cost far more than the others.
+
+    All that has one thread loses slices in proportion to its CPU time, but for what reads and writes files.
+    """
+    table, signals = case.signals.table, case.signals
+    a, b = table.baseline, table.candidate
+    added = np.maximum(b.tottime - a.tottime, 0.0)
+    if not added.sum() > 0:
+        return None
+    least = math.log(value("starved.beyond")) + max(0.0, signals.movement.ratio)
+    rows = (a.ncalls > 0) & (b.ncalls > 0) & rows_where(table.name, of_interpreter)
+    rows &= log_ratios(a.tottime, a.ncalls, b.tottime, b.ncalls) >= least
+    files = [
+        row for row in np.flatnonzero(rows).tolist() if table.waits(row) or also_computes(table.name[row])
+    ]
+    rows[files] = False
+    return float(added[rows].sum() / added.sum())
 
 
 FUNCTION_TIMES: Mapping[str, Reading] = {
@@ -143,6 +164,12 @@ FUNCTION_TIMES: Mapping[str, Reading] = {
         "share",
         "probability of starvation by the signs of lost time slices",
         lambda c: c.signals.starved.probability,
+    ),
+    "starved.beyond": Reading(
+        "share",
+        "part of the added time in native functions of Python whose cost per call grew by several times the factor "
+        "of all functions: lost slices cost all of them about the same",
+        _beyond_slices,
     ),
     "starved.one-function": Reading(
         "bool",

@@ -203,6 +203,7 @@ _PLAIN = (
     no("starved.one-function"),
     # What only the candidate calls takes its time on any machine.
     less("uncalled.part", "part.most"),
+    less("starved.beyond", "part.most"),
     no("lumps.periodic"),
     no("lumps.long"),
 )
