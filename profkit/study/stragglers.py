@@ -35,6 +35,8 @@ KEPT = 0.5
 WAITING_SEEN = 0.01
 #: Part (1) of a straggler's excess CPU time from which the garbage collector is its reason.
 COLLECTED = 0.5
+#: Least part (1) of the greatest excess off the CPU that CPU time must have to name the straggler.
+LEAST_NAMED = 0.25
 #: Most functions that describe a straggler.
 MOST_NAMED = 5
 
@@ -296,12 +298,16 @@ def _in_ranges(table: RankTable, queued: float, noise: float) -> list[list[Devia
 def _kind(
     excess_s: Mapping[str, float], off: set[str], worked: bool, stood: bool, deviations: Sequence[Deviation]
 ) -> str:
-    """Return the kind of a straggler: the greatest part that is beyond the noise, as those of `off` are."""
+    """Return the kind of a straggler: the greatest part that is beyond the noise, as those of `off` are.
+
+    What is beyond the noise but a small part of what it takes longer is not why it is late.
+    """
     most, name = max(((excess_s[name], name) for name in off), default=(0.0, ""))
     if (stood and most > excess_s["run"]) or (not worked and name):
         return name
-    if not worked:  # seen only in its ranges
-        return max("queue", "blocked", key=lambda name: (excess_s[name], name))
+    longest = max("queue", "blocked", key=lambda name: (excess_s[name], name))
+    if not worked or excess_s["run"] < LEAST_NAMED * excess_s[longest]:  # or seen only in its ranges
+        return longest
     functions = [d for d in deviations if d.function is not None]
     total = sum(d.excess_s for d in functions)
     more = sum(d.excess_s for d in functions if d.calls_interval[0] > 1 + CALLS_CHANGED)

@@ -107,8 +107,9 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     queued = whole_a.helpers_queue_s, whole_b.helpers_queue_s
     helpers = max(_beyond_cpu_time(*queued, _cpu_seconds(whole_a), _cpu_seconds(whole_b)), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
-    imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
-    own_imports = (whole_a.own_imports_s, whole_b.own_imports_s)
+    with_queue = _with_queue(whole_a, whole_b)
+    imports = with_queue * (_helpers_imports(whole_b) - _helpers_imports(whole_a))
+    own_imports = (with_queue * whole_a.own_imports_s, with_queue * whole_b.own_imports_s)
     read = _reading_s(whole_a, whole_b, rows_where(table.name, reads_files))
     started = _more_started_s(whole_a, whole_b, signals, booked["startup"][1])
     waited = waited_kinds(table.name, whole_a.helpers_off_by, whole_b.helpers_off_by)
@@ -194,7 +195,8 @@ def _more_started_s(a: Composition, b: Composition, signals: Signals, with_each:
     added = _started_s(b, starts) - _started_s(a, starts)
     added += float(limited_by_number(fed[1] - fed[0], np.minimum(*fed), numbers))
     if with_each is not None:
-        added += float((with_each - (b.imports - a.imports))[~(starts | feeds)].sum())
+        imports = _with_queue(a, b) * (b.imports - a.imports)
+        added += float((with_each - imports)[~(starts | feeds)].sum())
     return added
 
 
@@ -252,6 +254,11 @@ def _queued_per_second(queue_a: float, queue_b: float, cpu_a: float, cpu_b: floa
     return min(queue_a / cpu_a, queue_b / cpu_b) if cpu_a > 0 and cpu_b > 0 else 0.0
 
 
+def _with_queue(a: Composition, b: Composition) -> float:
+    """Return the seconds of the path for a second of CPU time, with the queueing that both sides have."""
+    return 1.0 + _queued_per_second(a.queue_s, b.queue_s, _cpu_seconds(a), _cpu_seconds(b))
+
+
 def _typical(runs: Sequence[Composition], wall_s: float) -> Composition:
     """Return the mean of a side's runs, each scaled to the side's wall; runs of zero length are left out."""
     return Composition.mean([c.scaled(wall_s / c.wall_s) for c in runs if c.wall_s > 0] or runs)
@@ -280,8 +287,7 @@ def _book(
         shared[unknown_code] = 0.0
     cpu_a, cpu_b = _cpu_seconds(a), _cpu_seconds(b)
     # Queueing that only grew with the CPU time is booked with the cause of that growth.
-    per_second = _queued_per_second(a.queue_s, b.queue_s, cpu_a, cpu_b)
-    with_queue = 1.0 + per_second
+    with_queue = _with_queue(a, b)
     queue = _beyond_cpu_time(a.queue_s, b.queue_s, cpu_a, cpu_b)
     spinning = max(0.0, min(spun_s, float(shared.sum()), b.own_run_s - a.own_run_s))
     speed = float(shared.sum()) - spinning + b.untraced_run_s - a.untraced_run_s
@@ -292,7 +298,7 @@ def _book(
         "startup": (
             b.startup_s
             - a.startup_s
-            + per_second * (max(b.startup_s, b.starts_s) - max(a.startup_s, a.starts_s))
+            + (with_queue - 1.0) * (max(b.startup_s, b.starts_s) - max(a.startup_s, a.starts_s))
             + float(imports.sum())
             + with_queue * float(process_rows.sum()),
             imports + with_queue * process_rows,
@@ -338,8 +344,7 @@ def _held_by_code(a: Composition, b: Composition, origins: Origins) -> Floats:
 def _errors(a: Composition, b: Composition, origins: Origins) -> dict[str, float]:
     """Return half-widths of 95 % intervals, from estimated calls and the estimated cost of capture."""
     sites = origins.sites
-    per_second = _queued_per_second(a.queue_s, b.queue_s, _cpu_seconds(a), _cpu_seconds(b))
-    error = (1.0 + per_second) * sites.errors(a.run, b.run)
+    error = _with_queue(a, b) * sites.errors(a.run, b.run)
     captured = math.hypot(a.capture_error_s, b.capture_error_s)
     cost = origins.cost_from_code[sites.row]
     return {

@@ -289,7 +289,8 @@ def column(process: Process, function: str, name: str) -> float:
     total = 0.0
     for profile in (t.profile for t in process.threads):
         rows = np.array([each == function for each in names(profile)], bool)
-        total += float(getattr(profile, name)[rows].sum())
+        values = getattr(profile, name)
+        total += 0.0 if values is None else float(values[rows].sum())
     return total
 
 

@@ -674,4 +674,6 @@ thread.join()
 def test_threads_of_a_library_that_left_their_states_hide_no_others(tmp_path: Path, version: str) -> None:
     """Up to Python 3.10 the number of a thread is in its own memory, which is gone with it."""
     run = captured(tmp_path, interpreter(version), "-c", LEFT, options=("--sampled",))
-    assert column(run.processes[0], "other", "samples") > 0
+    # Most of them are in the clock that it reads.
+    own = ("other", "<built-in method time.thread_time>")
+    assert sum(column(run.processes[0], name, "samples") for name in own) > 0

@@ -75,6 +75,17 @@ def test_a_straggler_is_said_to_do_what_it_does(tmp_path: Path, did: Did, kind: 
     assert ("gc.freeze()" in said) == ("most of it while gradient runs" in said) == (kind == "collections")
 
 
+@pytest.mark.parametrize(("queue", "kind"), [(4.0, "slower"), (6.0, "queue")])
+def test_a_small_part_of_what_a_rank_takes_longer_is_not_why_it_is_late(
+    tmp_path: Path, queue: float, kind: str
+) -> None:
+    """All queue, one of them longer but within the noise of queueing; what is beyond the noise is 0.4 s of work."""
+    usual = {"gradient": Did(100, 4.0, 4.0)}
+    runs = [rank_run(r, {"gradient": Did(100, 4.4, queue)} if r == 3 else usual) for r in range(8)]
+    found = study(write_job(tmp_path, runs)).study.stragglers
+    assert [(one.member, one.kind) for one in found] == [(3, kind)]
+
+
 @pytest.mark.parametrize(("width", "kind"), [(0.1, "work"), (0.5, "longer"), (math.nan, "longer")])
 def test_calls_that_were_estimated_coarsely_do_not_say_whether_there_is_more_work(
     tmp_path: Path, width: float, kind: str
