@@ -23,7 +23,6 @@ from profkit.model.arrays import known, known_sum, median
 WORKS = 0.05
 #: GPU utilisation below which GPUs are not in use: the least that NVML reports.
 LEAST_GPU_SHARE = 0.01
-
 #: Part of the CPU time of child programs that the sampler saw, from which it missed none of them: of those that last
 #: for one of its periods it sees all, for half of their time on average, of shorter ones less than half.
 CHILDREN_SEEN = 0.6

@@ -1126,7 +1126,8 @@ def test_a_program_that_starts_more_programs(
     if rule == "more-programs":
         block = comparison_block(found)
         assert block.headline.endswith(": it starts more programs: sort")
-        assert f"starts 12 processes, most of which run sort, against {before[0]}" in block.summary
+        against = f"against {before[0]}, and each" if before[0] else "and none in the baseline"
+        assert f"starts 12 processes, most of which run sort, {against}" in block.summary
 
 
 @pytest.mark.parametrize(

@@ -279,8 +279,12 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
     ),
     "more-programs": lambda p: (
         f"The program starts {p.number('children.number'):.0f} processes, most of which run {clean(p.subject)}, "
-        f"against {p.number('children.number-before'):.0f}, and each uses about as much CPU time as before: "
-        f"{p.share('children.of-lost')} of the lost time."
+        + (
+            f"against {p.number('children.number-before'):.0f}, and each uses about as much CPU time as before: "
+            if p.number("children.number-before")
+            else "and none in the baseline: "
+        )
+        + f"{p.share('children.of-lost')} of the lost time."
     ),
     "own-locks": lambda p: (
         f"Each worker or thread that takes a lock in {display_name(p.subject)} waited "
