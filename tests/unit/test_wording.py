@@ -180,6 +180,7 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
     ):
         special = {"contention.who": who}
         special |= dict.fromkeys(("code.new", "pair.counters", "contention.others"), flag)
+        special["calls.everywhere"] = 0.9 if flag else 0.1
         numbers = Asked({name: special.get(name, 0.5) for name in rule.numbers})
         found = Finding(rule.id, rule.cause, 0.9, kind=kind, subject=subject, numbers=numbers)
         text = summary_of(found, alone=alone)

@@ -79,6 +79,8 @@ def work(p: VerdictNumbers) -> str:
     """Say how much more often functions are called, and where that starts."""
     often = "more often" if (p.number("calls.factor") or 1) > 1 else "less often"
     origin = f" The changed calls start in {display_name(p.subject)}." if p.subject else ""
+    if (p.number("calls.everywhere") or 1) < value("work.everywhere") <= (p.number("account.work") or 0):
+        return added_calls(p, "") + origin
     return (
         f"The candidate does {p.factor('calls.factor')} the work: the functions where the time is spent are called "
         f"{often}.{origin}"

@@ -126,7 +126,8 @@ def _in_particular(verdict: Verdict, headline: str) -> str:
         return f"Blocked, waiting for {WAITED_FOR[kind]}"
     one_holds_most = verdict.cause != "inconclusive" and (
         verdict.cause == "code-change"
-        or not {"function.part", "uncalled.part", "account.work"}.isdisjoint(verdict.numbers)
+        or verdict.rule == "more-calls"
+        or not {"function.part", "uncalled.part"}.isdisjoint(verdict.numbers)
     )
     return (
         f"{headline} in {display_name(verdict.subject)}" if verdict.subject and one_holds_most else headline

@@ -34,7 +34,7 @@ CALL_COUNTS = Rule(
     evidence=("calls", "calls-everywhere", "origin", "top-calls"),
     advice=("compare-inputs",),
     subject="work.subject",
-    numbers=("calls.factor",),
+    numbers=("calls.factor", "calls.everywhere", "account.work"),
 )
 
 OTHER_FUNCTION = Rule(
