@@ -108,7 +108,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
     helpers = max(_beyond_cpu_time(*queued, _cpu_seconds(whole_a), _cpu_seconds(whole_b)), queued_alone)
     unknown = max(_calls_unknown(whole, origins) for whole in (whole_a, whole_b))
     with_queue = _with_queue(whole_a, whole_b)
-    imports = with_queue * (_helpers_imports(whole_b) - _helpers_imports(whole_a))
+    imports = _helpers_imports(whole_b) - _helpers_imports(whole_a)
     own_imports = (with_queue * whole_a.own_imports_s, with_queue * whole_b.own_imports_s)
     read = _reading_s(whole_a, whole_b, rows_where(table.name, reads_files))
     started = _more_started_s(whole_a, whole_b, signals, booked["startup"][1])
@@ -195,8 +195,9 @@ def _more_started_s(a: Composition, b: Composition, signals: Signals, with_each:
     added = _started_s(b, starts) - _started_s(a, starts)
     added += float(limited_by_number(fed[1] - fed[0], np.minimum(*fed), numbers))
     if with_each is not None:
-        imports = _with_queue(a, b) * (b.imports - a.imports)
-        added += float((with_each - imports)[~(starts | feeds)].sum())
+        added += float((with_each - (b.imports - a.imports))[~(starts | feeds)].sum())
+        # Other processes import because they were started; what the main one imports queues for itself.
+        added -= (_with_queue(a, b) - 1.0) * (b.own_imports_s - a.own_imports_s)
     return added
 
 
