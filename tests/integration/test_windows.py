@@ -460,7 +460,8 @@ def test_what_holds_alone_holds_together(
     assert within + thread.tracer_s + thread.run_queue_wait_s >= 0.9 * took - slack
     edges = thread.profile.edges
     callees = edges.cumtime[edges.caller == at].sum()
-    assert thread.profile.tottime[at] + callees == pytest.approx(within, rel=0.25, abs=1e-3)
+    # Between two readings of the clock another program may have had its slice.
+    assert thread.profile.tottime[at] + callees == pytest.approx(within, rel=0.25, abs=1e-2)
 
     # Ranges are those of windows, and have the functions that ran in them.
     if ranges == "ranges":
