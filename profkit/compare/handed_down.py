@@ -34,19 +34,17 @@ def handed_down(
     `edges` are callers, callees, and the part of a caller's value that `step` hands on to the callee, shape (k,).
     Recursion takes a step for each call: functions that call each other are solved as linear equations.
     """
-    current, met = _repeated(step, start)
-    return current if met else _repeated(step, _through_recursion(step, current, edges, limits))[0]
-
-
-def _repeated(step: Callable[[Floats], Floats], start: Floats) -> tuple[Floats, bool]:
     current = start
-    for _ in range(STEPS):
-        following = step(current)
-        # Deep recursion goes on by very small steps.
-        if np.allclose(following, current, rtol=_ROUNDING, atol=_ROUNDING):
-            return following, True
-        current = following
-    return current, False
+    for solve in (True, False):
+        for _ in range(STEPS):
+            following = step(current)
+            # Deep recursion goes on by very small steps.
+            if np.allclose(following, current, rtol=_ROUNDING, atol=_ROUNDING):
+                return following
+            current = following
+        if solve:
+            current = _through_recursion(step, current, edges, limits)
+    return current
 
 
 def _through_recursion(

@@ -24,6 +24,9 @@ ROUNDS = 6
 FEWEST_OTHERS = 3
 #: Functions with at least this part of their changed cost below changed code do not count as unchanged.
 MOSTLY_BELOW = 0.5
+#: Weight of what calls take with callees where no sample met them alone: next to nothing beside others, but all that
+#: enters a recursion.
+ENTERING = 1e-3
 #: Number of origins kept.
 MOST_ORIGINS = 5
 
@@ -293,8 +296,10 @@ def _below(
     usual = np.where(e_a > 0, t_a / np.maximum(e_a, 1.0), own_a[callee])
     moved = np.abs(t_b - usual * e_b)
     # A function that no sample met outside its callees passes on what moved in these.
+    within = np.abs(calls.candidate.cumtime - calls.baseline.cumtime)
     unmet = (np.bincount(callee, moved, n) <= 0)[callee]
-    moved = np.where(unmet, np.abs(calls.candidate.cumtime - calls.baseline.cumtime), moved)
+    # Nor may any have met the calls that enter a recursion.
+    moved = np.where(unmet, within, np.where(moved > 0, moved, ENTERING * within))
     whole = np.bincount(callee, moved, n)
     weight = np.where(whole[callee] > 0, moved / np.maximum(whole[callee], 1e-300), 0.0)
     builtin = table.in_roots(BUILTIN)

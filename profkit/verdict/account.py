@@ -85,11 +85,12 @@ class Account:
 
     `helpers_queue_s` is queueing of helpers that the path's thread waits for; `imports_s` is the part of
     ``startup`` in which processes other than the main one import modules, `own_imports_s` how long the main one
-    took to import libraries on both sides, `reading_s` how long files were read, `starts_s` what starting more
-    processes added, or starting them took in one run. `calls_unknown` is the greater side's share of the path's
-    CPU time in functions whose calls are not known well enough; their growth is in ``speed``. `helpers_waited`
-    is what helpers waited for, on the path or not, that no thread of the program ends. `collected_s` is the
-    garbage collector's time in the path's thread on both sides, 0 where unknown.
+    took to import libraries on both sides, with the queueing that both have, `reading_s` how long files were
+    read, `starts_s` what starting more processes added, or starting them took in one run. `calls_unknown` is the
+    greater side's share of the path's CPU time in functions whose calls are not known well enough; their growth
+    is in ``speed``. `helpers_waited` is what helpers waited for, on the path or not, that no thread of the
+    program ends. `collected_s` is the garbage collector's time in the path's thread on both sides, 0 where
+    unknown.
     """
 
     baseline_s: float

@@ -461,7 +461,7 @@ def test_what_holds_alone_holds_together(
     edges = thread.profile.edges
     callees = edges.cumtime[edges.caller == at].sum()
     # Between two readings of the clock another program may have had its slice.
-    assert thread.profile.tottime[at] + callees == pytest.approx(within, rel=0.25, abs=1e-2)
+    assert abs(thread.profile.tottime[at] + callees - within) <= 0.25 * within + 5e-3
 
     # Ranges are those of windows, and have the functions that ran in them.
     if ranges == "ranges":

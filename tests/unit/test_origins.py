@@ -115,6 +115,23 @@ def test_calls_below_changed_code_are_its_own_through_any_recursion() -> None:
     )
 
 
+def test_samples_that_met_a_recursion_only_inside_belong_to_what_enters_it() -> None:
+    def entered(run: Run) -> Run:
+        """No sample met the outermost call alone, and all that is known of it is what it took with its callees."""
+        profile = run.processes[0].threads[0].profile
+        edges = profile.edges
+        names = [profile.strings[name] for name in profile.name.tolist()]
+        outer = edges.caller == names.index("snapshot")
+        return with_thread(
+            run, profile=replace(profile, edges=replace(edges, tottime=edges.tottime * ~outer))
+        )
+
+    a, b = copying(0, "shallow"), entered(copying(10_000, "deep"))
+    found = Found(estimated(a, 0.05, of={}), estimated(b, 0.05, of=dict.fromkeys(("deepcopy", "_copy_list"))))
+    below = [found.origins.below[found.names.index(name)] for name in ("deepcopy", "_copy_list")]
+    assert below == pytest.approx([1.0, 1.0], abs=0.01)
+
+
 @given(st.integers(2, 30), st.randoms(use_true_random=False))
 def test_what_is_handed_down_is_what_the_equations_say(n: int, draw: random.Random) -> None:
     """Any graph, with recursion of any depth: each function gets parts of its callers, and one its own."""

@@ -58,6 +58,13 @@ OFF_CPU = Rule(
     numbers=("off", "off-before", "blocked.on"),
 )
 
+#: The program waits for processes that it starts and that were not profiled, and these use more CPU time.
+AWAITED = (
+    more("time.slowdown", "time.noticed"),
+    more("children.of-lost", "part.most"),
+    more("children.awaited", "part.most"),
+)
+
 CHILDREN = Rule(
     id="child-programs",
     cause="blocked",
@@ -70,12 +77,7 @@ CHILDREN = Rule(
     part="children.of-lost",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "more-programs"),
-    conditions=(
-        more("time.slowdown", "time.noticed"),
-        more("children.of-lost", "part.most"),
-        more("children.awaited", "part.most"),
-        no("off.with-work"),
-    ),
+    conditions=(*AWAITED, no("off.with-work")),
     confidence=0.85,
     evidence=("children", "main-wait", "wall"),
     advice=("child-commands",),

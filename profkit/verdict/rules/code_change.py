@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from profkit.verdict.rule import Condition, Rule, less, more, no, yes
-from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE, OTHER_REASONS
+from profkit.verdict.rules.slower_machine import AS_FAST, NOT_BY_QUEUE, OTHER_REASONS
 
 CHANGED_SOURCE = Rule(
     id="changed-source",
@@ -42,7 +42,7 @@ CHANGED_ABOVE = Rule(
         more("account.calls-and-cost", "speed.part"),
         less("pair.residue", "programs.residue"),
     ),
-    alternatives=(NO_QUEUE,),
+    alternatives=(NOT_BY_QUEUE,),
     confidence=0.8,
     # An option may select more to do as well.
     doubts=(((yes("command.differs"),), 0.6),),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
 
-#: Nothing shows a lack of CPUs, or it is not what costs the time.
-NO_QUEUE = (
-    (less("main.wait", "wait.much"),),
-    (less("main.wait-growth", "wait.growth"),),
-    (yes("contention.apart"),),
-)
+#: Nothing shows a lack of CPUs.
+NO_QUEUE = ((less("main.wait", "wait.much"),), (less("main.wait-growth", "wait.growth"),))
+#: The same, or it is not what costs the time.
+NOT_BY_QUEUE = (*NO_QUEUE, (yes("contention.apart"),))
 
 #: Rules of settings and waits, which also make the same calls take longer.
 OTHER_REASONS = (

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from profkit.verdict.rule import Rule, less, more, no, yes
+from profkit.verdict.rules.blocked import AWAITED
 from profkit.verdict.rules.code_change import BY_CALLS, ONE_SLOWER
-from profkit.verdict.rules.slower_machine import AS_FAST, NO_QUEUE, OTHER_REASONS
+from profkit.verdict.rules.slower_machine import AS_FAST, NOT_BY_QUEUE, OTHER_REASONS
 
 CALL_COUNTS = Rule(
     id="call-counts",
@@ -96,12 +97,7 @@ MORE_PROGRAMS = Rule(
     part="children.of-lost",
     requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
-    conditions=(
-        more("time.slowdown", "time.noticed"),
-        more("children.of-lost", "part.most"),
-        more("children.awaited", "part.most"),
-        yes("children.more"),
-    ),
+    conditions=(*AWAITED, yes("children.more")),
     confidence=0.85,
     evidence=("children", "children-number", "main-wait", "wall"),
     advice=("compare-inputs", "child-commands"),
@@ -205,7 +201,7 @@ LARGER_INPUT = Rule(
             (yes("command.differs"), more("time.over-drift", "time.drift-or-own")),
         ),
         ((no("machine.known"),), (less("machine.part", "part.most"),)),
-        NO_QUEUE,
+        NOT_BY_QUEUE,
     ),
     confidence=0.8,
     strength="time.log-slowdown",
@@ -241,7 +237,7 @@ MORE_PER_CALL = Rule(
         yes("calls.same"),
     ),
     alternatives=(
-        NO_QUEUE,
+        NOT_BY_QUEUE,
         # One factor for many functions looks like a slower machine, whatever fixed work says.
         ((more("function.part", "part.most"),), (more("spread", "spread.clean"),)),
     ),
@@ -279,7 +275,7 @@ SOME_MORE_PER_CALL = Rule(
         less("machine.python", "machine.python"),
         more("per-call.several", "per-call.functions"),
     ),
-    alternatives=(NO_QUEUE,),
+    alternatives=(NOT_BY_QUEUE,),
     confidence=0.6,
     strength="time.log-slowdown",
     evidence=("top-function", "per-call", "main-wait", "others", "wall"),
@@ -308,7 +304,7 @@ MORE_TO_DO = Rule(
         less("uncalled.part", "code.part"),
     ),
     alternatives=(
-        NO_QUEUE,
+        NOT_BY_QUEUE,
         # Programs that it starts, and what it reads and sends, have as much more to do.
         ((more("account.calls-and-cost", "speed.part"),), (yes("off.with-work"),)),
     ),
