@@ -380,10 +380,15 @@ for _ in range(200):
 def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, version: str) -> None:
     """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
     command = (interpreter(version), script(tmp_path, LETS_GO_OF_THE_GIL))
-    counted = calls(captured(tmp_path, *command, options=("--sampled",)).processes[0])
-    # In truth, 0.6 and 8 million; few bursts see them, and perhaps none sees the former.
-    assert counted.get("behind", 0) < counted["elsewhere"]
-    assert 200 * 10_000 < counted["elsewhere"] < 200 * 160_000
+    # In truth, 0.6 and 8 million; few bursts see them, and perhaps none sees the former, or one of them most of it.
+    behind = elsewhere = 0
+    for number in range(1, 5):
+        counted = calls(captured(tmp_path, *command, options=("--sampled",)).processes[0])
+        behind, elsewhere = behind + counted.get("behind", 0), elsewhere + counted["elsewhere"]
+        if behind < elsewhere:
+            break
+    assert behind < elsewhere
+    assert 200 * 10_000 < elsewhere / number < 200 * 160_000
 
 
 #: Both are called at one instruction in turn, several times in a burst.
