@@ -381,14 +381,15 @@ def test_bursts_come_at_times_that_do_not_depend_on_the_gil(tmp_path: Path, vers
     """A thread that takes the GIL gets it where the program lets go of it, and would see only what follows there."""
     command = (interpreter(version), script(tmp_path, LETS_GO_OF_THE_GIL))
     # In truth, 0.6 and 8 million; few bursts see them, and perhaps none sees the former, or one of them most of it.
-    behind = elsewhere = 0
-    for number in range(1, 5):
+    counts = []
+    while len(counts) < 4:
         counted = calls(captured(tmp_path, *command, options=("--sampled",)).processes[0])
-        behind, elsewhere = behind + counted.get("behind", 0), elsewhere + counted["elsewhere"]
+        counts.append((counted.get("behind", 0), counted["elsewhere"]))
+        behind, elsewhere = map(sum, zip(*counts, strict=True))
         if behind < elsewhere:
             break
     assert behind < elsewhere
-    assert 200 * 10_000 < elsewhere / number < 200 * 160_000
+    assert 200 * 10_000 < elsewhere / len(counts) < 200 * 160_000
 
 
 #: Both are called at one instruction in turn, several times in a burst.
