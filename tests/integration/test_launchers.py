@@ -364,7 +364,8 @@ def test_files_of_single_ranks_give_the_same(tmp_path: Path) -> None:
     succeeded([*mpirun(), *inside], tmp_path, env=mpi_environment(), timeout=300)
     found = read_ranks([tmp_path])
     assert [m.label for m in found.study.members] == ["rank 0", "rank 1", "rank 2", "rank 3"]
-    slow = [found.study.members[s.member].label for s in found.study.stragglers]
+    # As above: another one may lack CPUs besides.
+    slow = [found.study.members[s.member].label for s in found.study.stragglers if s.kind != "queue"]
     assert slow == ["rank 3"], found.report()
 
 
