@@ -116,7 +116,6 @@ def _cpus(value: float | None) -> str:
 
 
 def pool_differences(baseline: Inventory | None, candidate: Inventory | None) -> list[Section]:
-    """Return differences in pools, thread variables, workers and CPUs; empty without any."""
     if baseline is None or candidate is None:
         return []
     settings = (

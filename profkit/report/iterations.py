@@ -18,7 +18,6 @@ _WAITING = "waiting for data"
 
 
 def model_sections(model: IterationModel | None) -> list[Section]:
-    """Return the iterations of one run; empty without a model."""
     if model is None:
         return []
     whole = model.duration.mean_s

@@ -110,7 +110,6 @@ def _ranges(run: Run, limit: int) -> list[Section]:
 
 
 def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
-    """Return a run's facts as labels and values: command, place, start, duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
     command = run.command if manifest else main.command

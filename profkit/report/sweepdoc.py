@@ -173,8 +173,6 @@ def _best_first(study: Results) -> list[Cell]:
 
 
 def _table(study: Results, limit: int) -> Table:
-    """Return all settings; those that may be the best are marked."""
-
     def parameter(at: int) -> Of[Cell]:
         return Of(study.parameters[at].name, lambda cell: cell.setting[at])
 
@@ -244,8 +242,6 @@ def _heat(study: Results) -> tuple[HeatMap, ...]:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """An advice, what it changed in the command, and the effect."""
-
     tried: Tried
     advice: Advice
     number: int

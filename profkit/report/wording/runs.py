@@ -23,7 +23,6 @@ def when(run: RunFacts) -> str:
 
 
 def change_size(ratio: float) -> str:
-    """Return a change in percent, with its sign."""
     return f"{100 * (ratio - 1):+.1f} %"
 
 
@@ -155,7 +154,6 @@ def place_name(place: Place) -> str:
 
 
 def slowdown_text(study: Scaling, slow: SlowDown) -> str:
-    """Return what gets slower with more processes or nodes, and which efficiency fell most."""
     fewer, more = study.places[slow.fewer], study.places[slow.more]
     falls = [
         (after / before, name)

@@ -52,7 +52,6 @@ _Template: TypeAlias = "str | Callable[[_Sentence], str]"
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
-    """Return what a verdict or finding says, in a sentence or two."""
     sentence = _Sentence(found, alone=alone)
     template = SUMMARIES[found.rule]
     said = sentence.said(_ALONE.get(found.rule, template) if alone else template)
