@@ -83,12 +83,7 @@ def configuration_text(configuration: Configuration) -> str:
         configuration.revision[:10],
         configuration.host,
     ]
-    told = " ".join(filter(None, parts))
-    return clean(
-        f"{configuration.argument}: {told}"
-        if configuration.argument and told
-        else configuration.argument or told
-    )
+    return clean(": ".join(filter(None, (configuration.argument, " ".join(filter(None, parts))))))
 
 
 def judged_text(compared: Compared | Change) -> str:
