@@ -261,7 +261,6 @@ def _one_side(diff: Diff, side: SideTable, name: str, text: str, limit: int) -> 
 
 
 def _warnings(diff: Diff) -> tuple[Block, ...]:
-    """Return what limits trust in the numbers, and whether it lowered the confidence."""
     warnings = notice_texts((*diff.comparability.warnings, *diff.warnings))
     if not warnings:
         return ()

@@ -26,8 +26,6 @@ from profkit.study.doctor import Diagnosis, Size
 from profkit.study.doctor_load import Load
 from profkit.study.launch import Launch, lines
 
-DOCTOR_SCHEMA = "profkit.doctor/1"
-
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
@@ -65,7 +63,7 @@ class DoctorReport:
         limits, answer = diagnosis.limits, risk(diagnosis)
         return dumps(
             {
-                "schema": DOCTOR_SCHEMA,
+                "schema": "profkit.doctor/1",
                 "oversubscribed": diagnosis.oversubscribed,
                 **members(diagnosis, "demand pooled share"),
                 "machine": members(
@@ -75,20 +73,18 @@ class DoctorReport:
                     slurm=limits.slurm and dict(zip(("cpus", "variable"), plain(limits.slurm), strict=True)),
                 ),
                 **members(diagnosis, "python libraries=sizes"),
-                "trial": diagnosis.load and self._trial(diagnosis.load),
+                "trial": diagnosis.load
+                and members(
+                    diagnosis.load,
+                    "command problem wall_s at_once cores predicted_cores queued others_cores=others crews",
+                    command=plain(self.command),
+                    problem=plain(self.problem),
+                ),
                 "advice": [{"variable": name, "value": value} for name, value in diagnosis.advice],
                 "own": plain(diagnosis.own),
                 "launch": [launch_object(launch) for launch in diagnosis.launches],
                 "text": {"headline": answer.headline, "summary": answer.summary},
             }
-        )
-
-    def _trial(self, load: Load) -> dict[str, Any]:
-        return members(
-            load,
-            "command problem wall_s at_once cores predicted_cores queued others_cores=others crews",
-            command=plain(self.command),
-            problem=plain(self.problem),
         )
 
 

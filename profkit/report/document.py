@@ -136,7 +136,6 @@ class Table:
         )
 
     def only(self, columns: Iterable[int]) -> Table:
-        """Keep only these columns, by index."""
         kept = tuple(columns)
         return Table(
             tuple(self.columns[i] for i in kept),
@@ -162,7 +161,6 @@ class HeatCell:
 
     @property
     def shown(self) -> str:
-        """Return the text after its mark."""
         return f"● {self.text}" if self.marked else self.text
 
 

@@ -55,27 +55,22 @@ def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
 
 
 def capture_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of the capture, if it was partly sampled or slowed the run noticeably."""
+    """Return facts of the capture, with an empty text unless it was partly sampled or slowed the run noticeably."""
     if not run.processes:
         return []
     main, *others = run.processes
-    items = []
     more = sum(any(tier.kind == "sampled" for tier in process.tiers) for process in others)
     own = _tiers(main)
-    if own or more:
-        said = f"; {units.counted(more, 'other process', 'other processes')} sampled" if more else ""
-        items.append(("functions", (own or "exact") + said))
-    effect, added = main.effect, []
+    said = f"; {units.counted(more, 'other process', 'other processes')} sampled" if more else ""
+    effect, added = main.effect, ""
     if effect is not None and main.wall_s and effect.seconds > NOTICEABLE_EFFECT * main.wall_s:
         share = units.share(effect.seconds / main.wall_s)
         low, high = units.seconds(effect.low_s), units.seconds(effect.high_s)
-        added.append(f"added about {units.seconds(effect.seconds)} ({low} to {high}), {share} of the wall")
-    of_others = _added_to(others)
-    if of_others:
-        added.append(of_others)
-    if added:
-        items.append(("capture", "; ".join(added)))
-    return items
+        added = f"added about {units.seconds(effect.seconds)} ({low} to {high}), {share} of the wall"
+    return [
+        ("functions", (own or "exact") + said if own or more else ""),
+        ("capture", "; ".join(filter(None, (added, _added_to(others))))),
+    ]
 
 
 def _added_to(others: Sequence[Process]) -> str:

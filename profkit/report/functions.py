@@ -58,7 +58,6 @@ class FunctionRow:
 
     @property
     def waits(self) -> bool:
-        """Return whether it only waits by design."""
         return only_waits(self.name, self.key.root, measured=self.blocked is not None)
 
 
@@ -74,7 +73,6 @@ class Ranked:
         return len(self.profile)
 
     def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
-        """Yield the first `limit` rows (0: all)."""
         p = self.profile
         active = ranked_seconds(p, "tottime", active=True)
         total = float(active.sum())
@@ -111,7 +109,6 @@ def working(table: DiffTable, chosen: Bools) -> npt.NDArray[np.intp]:
 
 
 def waits_only(table: DiffTable, row: int) -> bool:
-    """Return whether a function of a comparison only waits by design."""
     measured = table.baseline.wait is not None and table.candidate.wait is not None
     return only_waits(table.name[row], table.keys[row].root, measured=measured)
 
@@ -199,13 +196,11 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
 
 
 def _error(row: FunctionRow) -> str:
-    """Return the error of a sampled time; empty for an exact one."""
     sampled = time_kind(row.samples, row.tottime_error) == "sampled"
     return f"± {units.seconds(row.tottime_error)}" if sampled else ""
 
 
 def _limits(row: FunctionRow) -> str:
-    """Return the 95 % interval of the calls; empty if they are exact or not known."""
     low, high = row.calls_low, row.calls_high
     return units.between(low, high) if call_kind(low, high) == "estimated" else ""
 

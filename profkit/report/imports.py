@@ -21,7 +21,6 @@ _Row = tuple[ImportedPackage | None, ImportedPackage | None]
 
 
 def import_sections(found: Imports | None, limit: int) -> list[Section]:
-    """Return one run's table; empty if imports do not matter."""
     if found is None or not found.matter:
         return []
     least = LEAST_PART * max((row.seconds for row in found.packages), default=0.0)
@@ -37,7 +36,6 @@ def import_sections(found: Imports | None, limit: int) -> list[Section]:
 
 
 def import_line(found: Imports | None) -> str:
-    """Return one run's longest imports in a line; empty if imports do not matter."""
     if found is None or not found.matter:
         return ""
     longest = (f"{clean(row.package)} {units.seconds(row.seconds)}" for row in found.packages[:BRIEF])

@@ -63,15 +63,13 @@ def _pools(process: ProcessNeed) -> str:
 
 
 def _total(taken: Inventory) -> str:
-    parts = []
-    if taken.expected_cores is not None:
-        parts.append(f"the pools of all processes that work ask for {_cores(taken.expected_cores)} cores")
-    if taken.observed_cores is not None:
-        parts.append(f"{_cores(taken.observed_cores)} were used")
-    if taken.demand_cores is not None:
-        parts.append(f"{_cores(taken.demand_cores)} demanded")
-    if taken.available_cpus is not None:
-        parts.append(f"{_cpus(taken.available_cpus)} are available")
+    known = (
+        ("the pools of all processes that work ask for {} cores", _cores, taken.expected_cores),
+        ("{} were used", _cores, taken.observed_cores),
+        ("{} demanded", _cores, taken.demand_cores),
+        ("{} are available", _cpus, taken.available_cpus),
+    )
+    parts = [said.format(written(number)) for said, written, number in known if number is not None]
     text = ", ".join(parts)
     if taken.oversubscribed and taken.oversubscription is not None:
         text += f": {taken.oversubscription:.1f} for each CPU"
@@ -116,7 +114,6 @@ def _cpus(value: float | None) -> str:
 
 
 def pool_differences(baseline: Inventory | None, candidate: Inventory | None) -> list[Section]:
-    """Return differences in pools, thread variables, workers and CPUs; empty without any."""
     if baseline is None or candidate is None:
         return []
     settings = (

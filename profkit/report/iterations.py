@@ -18,7 +18,6 @@ _WAITING = "waiting for data"
 
 
 def model_sections(model: IterationModel | None) -> list[Section]:
-    """Return the iterations of one run; empty without a model."""
     if model is None:
         return []
     whole = model.duration.mean_s
@@ -115,11 +114,8 @@ def _sentence(model: IterationModel) -> str:
         share = units.share(model.consumer_wait_share)
         return f"Loading and computing take turns ({both}): {share} of the time goes into loading."
     loaders = units.counted(model.loaders, "loader")
-    text = (
-        f"Bound by loading; {loaders} in parallel are too slow ({both})"
-        if model.bound == "loading"
-        else f"Bound by computing; {loaders} in parallel keep up ({both})"
-    )
+    bound, how = ("loading", "are too slow") if model.bound == "loading" else ("computing", "keep up")
+    text = f"Bound by {bound}; {loaders} in parallel {how} ({both})"
     if model.waited is None or model.consumer_wait_share is None:
         return f"{text}; no range marks the wait for them."
     waited = f"waited for them in {model.waited:,} of {model.count:,} iterations"
@@ -136,12 +132,8 @@ def _which(model: IterationModel) -> str:
         place += f" of process {model.pid}"
     if model.consumers > 1:
         place += f", the slowest of {model.consumers} threads that compute"
-    text = f"{model.count:,} {what} {place}"
-    return (
-        f"{text}; {model.left_out} more at the start left out, {model.why_left_out}"
-        if model.left_out
-        else text
-    )
+    left = f"; {model.left_out} more at the start left out, {model.why_left_out}" if model.left_out else ""
+    return f"{model.count:,} {what} {place}{left}"
 
 
 def _rate(model: IterationModel) -> str:

@@ -191,9 +191,7 @@ def show_object(
         "schema": SHOW_SCHEMA,
         "file": spelled_out(run.path),
         "manifest": plain(run.manifest),
-        "verdict": None
-        if verdict is None
-        else _verdict(verdict, verdict_block(verdict, alone=True), alone=True),
+        "verdict": verdict and _verdict(verdict, verdict_block(verdict, alone=True), alone=True),
         "account": _account(judged.account),
         "lines": plain(judged.lines),
         "next_commands": _next_commands(() if verdict is None else verdict.advice),

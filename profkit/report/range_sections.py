@@ -66,7 +66,6 @@ SMALL_INSIDE = 0.02
 
 
 def inside_sections(rows: Sequence[RangeRow], inside: InsideRanges, limit: int) -> list[Section]:
-    """Return the functions inside the ranges of one run, for at most `limit` ranges (0: all)."""
     known = [
         (row.key, found)
         for row in rows
@@ -101,7 +100,6 @@ def _inside_rows(key: RangeKey, found: RangeFunctions, most: int) -> Iterator[tu
 
 
 def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]:
-    """Return a comparison's ranges, greatest change of total time first, at most `limit` rows (0: all)."""
     listed = Listed(changes, limit, "ranges")
     shown = listed.shown
     notes = [listed.cut]
@@ -138,7 +136,6 @@ def _both(change: RangeChange, field: str) -> Pair:
 
 
 def _tone(change: RangeChange) -> str:
-    """Return ``good`` or ``bad``; empty where the ranges of both sides overlap."""
     slower = change.slower
     if slower is None or 1 - HARDLY_OVERLAP < slower < HARDLY_OVERLAP:
         return ""

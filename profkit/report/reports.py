@@ -18,9 +18,7 @@ class Report(Protocol):
 
     def document(self, rows: int) -> Document: ...
 
-    def json(self, rows: int) -> str:
-        """Return one JSON document (docs/json.md), ended by a newline."""
-        ...
+    def json(self, rows: int) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,6 @@ class RunReport:
         return brief_run(self.run, self.judged, self.by, explain=self.explain)
 
     def ticket(self, rows: int) -> Document:
-        """Return the answer first, then machines and versions, the rest folded."""
         from profkit.report.ticketdoc import ticket_document
 
         return ticket_document(self.document(rows), {"": self.run})

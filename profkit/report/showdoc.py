@@ -41,7 +41,7 @@ from profkit.report.wording.explain import explain_sections
 from profkit.report.wording.verdicts import run_block
 from profkit.verdict.alone import READINGS_ALONE
 from profkit.verdict.rules import RULES_ALONE
-from profkit.verdict.types import RunVerdict
+from profkit.verdict.types import RunVerdict, Verdict
 
 #: Share of runnable time (0 to 1) spent queueing from which a process was clearly contended.
 CONTENDED_WAIT = 0.15
@@ -66,18 +66,15 @@ def show_document(
     `attachment` names the file with the run; `explain` lists every condition of every rule.
     """
     functions = ranked_run(run, by)
-    verdict = judged.verdict
+    verdict = judged.verdict or Verdict("", "")  # it lacked nothing
     # Without counters, the account would only repeat the functions.
     in_parts = not judged.account.merged and judged.account.candidate_s > 0
-    advice = () if verdict is None else verdict.advice
-    evidence = () if verdict is None else verdict.evidence
-    findings = () if verdict is None else verdict.findings
     profiled = not run.processes or any(process.profiled for process in run.processes)
     return laid_out(
         "profkit show",
         Section("", (*run_block(judged), Facts(run_facts(run, functions)))),
         Section("Where the time went", (waterfall(judged.account),) if in_parts else (), role="account"),
-        Section("Evidence", (evidence_table(evidence, limit, alone=True),), role="evidence"),
+        Section("Evidence", (evidence_table(verdict.evidence, limit, alone=True),), role="evidence"),
         *line_sections(judged.lines),
         *neighbour_sections(None if run.machine is None else run.machine.neighbours),
         Section("Warnings", (Bullets(tuple(run_warnings(run))),)),
@@ -92,8 +89,8 @@ def show_document(
         *_ranges(run, limit),
         *_threads(run.processes, limit),
         *open_call_sections(run, limit),
-        *(explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, findings) if explain else ()),
-        Section("What to do next", advice_blocks(advice), role="advice"),
+        *(explain_sections(RULES_ALONE, READINGS_ALONE, judged.checks, verdict.findings) if explain else ()),
+        Section("What to do next", advice_blocks(verdict.advice), role="advice"),
         *((reproduce_run(run, attachment),) if attachment else ()),
     )
 
@@ -110,7 +107,6 @@ def _ranges(run: Run, limit: int) -> list[Section]:
 
 
 def run_facts(run: Run, functions: Ranked) -> tuple[tuple[str, str], ...]:
-    """Return a run's facts as labels and values: command, place, start, duration."""
     main = run.processes[0] if run.processes else Process()
     manifest = run.manifest
     command = run.command if manifest else main.command

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import shlex
 from dataclasses import dataclass, replace
 
@@ -168,15 +167,16 @@ def _shell(space: Space, setting: tuple[str, ...]) -> str:
     return " ".join([*prefix, *words, shlex.join(space.command_of(setting))])
 
 
-def _table(study: Results, limit: int) -> Table:
-    """Return all settings, fastest first; those that may be the best are marked."""
+def _best_first(study: Results) -> list[Cell]:
     sign = -1.0 if study.objective.maximise else 1.0
-    order = sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
+    return sorted(study.cells, key=lambda cell: (not cell.times, sign * cell.median if cell.times else 0.0))
 
+
+def _table(study: Results, limit: int) -> Table:
     def parameter(at: int) -> Of[Cell]:
         return Of(study.parameters[at].name, lambda cell: cell.setting[at])
 
-    return Listed(order, limit, left_out="{left} slower settings are not listed.").table(
+    return Listed(_best_first(study), limit, left_out="{left} slower settings are not listed.").table(
         *map(parameter, range(len(study.parameters))),
         Of(
             "median" if study.objective.seconds else "figure",
@@ -213,13 +213,9 @@ def _heat(study: Results) -> tuple[HeatMap, ...]:
         return ()
     down, across = sorted(varied[:2])
     rows, columns = study.parameters[down], study.parameters[across]
-    cells: dict[tuple[str, str], Cell] = {}
-    better = operator.gt if study.objective.maximise else operator.lt
-    for cell in study.cells:
-        if cell.times:
-            key = cell.setting[down], cell.setting[across]
-            if key not in cells or better(cell.median, cells[key].median):
-                cells[key] = cell
+    order = _best_first(study)
+    # The last of several cells of one place is the best.
+    cells = {(cell.setting[down], cell.setting[across]): cell for cell in reversed(order) if cell.times}
     # A search tries few combinations: values never tried get no row, and a map of holes is left out.
     down_values = [value for value in rows.values if any(key[0] == value for key in cells)]
     across_values = [value for value in columns.values if any(key[1] == value for key in cells)]
@@ -228,8 +224,7 @@ def _heat(study: Results) -> tuple[HeatMap, ...]:
         or min(len(down_values), len(across_values)) < 2
     ):
         return ()
-    medians = [cell.median for cell in cells.values()]
-    best = max(medians) if study.objective.maximise else min(medians)
+    best, medians = order[0].median, [cell.median for cell in cells.values()]
     scale = math.log(max(max(medians) / min(medians), LEAST_SCALE))
 
     def shown(row: str, column: str) -> HeatCell:
@@ -247,8 +242,6 @@ def _heat(study: Results) -> tuple[HeatMap, ...]:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """An advice, what it changed in the command, and the effect."""
-
     tried: Tried
     advice: Advice
     number: int

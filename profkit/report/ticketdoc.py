@@ -134,7 +134,6 @@ _UNMASKED = "Nothing was masked: paths, users, host names and command lines are 
 
 
 def archive_readme(members: Sequence[str], *, masked: bool, version: str) -> str:
-    """Return the README of an archive with these members; `version` is profkit's."""
     # Several runs of a side are in a folder.
     sides = list(dict.fromkeys(member.partition("/")[0] for member in members if member.endswith(".prof")))
     again = f"profkit {'diff' if len(sides) > 1 else 'show'} {' '.join(sides)}"
@@ -178,7 +177,6 @@ def reproduce_section(diff: Diff, attachment: str) -> Section:
 
 
 def reproduce_run(run: Run, attachment: str) -> Section:
-    """Return how to reproduce one run, and where it is."""
     manifest = run.manifest
     commands = [_captured("run", manifest.command, manifest.environment, 1)] if manifest is not None else []
     return _reproduced([_attached(attachment, "the run")], [*commands, "profkit show run.prof"])

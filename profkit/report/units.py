@@ -25,7 +25,6 @@ def from_to(before: float, after: float, between: str = "→") -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Return the limits of a time; empty if not known."""
     return f"{seconds(low)} – {seconds(high)}" if math.isfinite(low) and math.isfinite(high) else ""
 
 
@@ -55,7 +54,6 @@ def _three_digits(value: float) -> str:
 
 
 def change(before: float | None, after: float | None) -> str:
-    """Return the signed difference of two times."""
     if before is None or after is None:
         return UNKNOWN
     difference = after - before

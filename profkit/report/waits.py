@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from profkit.measure.group_waits import GroupName, Lane, WaitGroup, group_waits
 from profkit.model import Process, Run
@@ -56,14 +56,13 @@ def states_key(*states: tuple[str, str]) -> str:
 
 
 def waits_section(figure: _Sides) -> str:
-    sides = []
-    for label, groups in figure:
-        heading = element("h3", escape(label)) if label else ""
-        sides.append(element("div", heading, _picture(groups)))
-    lanes = [
-        element("div", element("h3", escape(label)) if label else "", _every(groups))
-        for label, groups in figure
-    ]
+    def each(drawn: Callable[[Sequence[WaitGroup]], str]) -> str:
+        sides = (
+            element("div", element("h3", escape(label)) if label else "", drawn(groups))
+            for label, groups in figure
+        )
+        return element("div", *sides, class_="waits")
+
     count = max(sum(len(group.lanes) for group in groups) for _, groups in figure)
     said = (
         "The first thread of each process, over its life; for several processes, the mean. An arrow points "
@@ -73,13 +72,9 @@ def waits_section(figure: _Sides) -> str:
         "section",
         element("h2", "Who waits for whom"),
         element("p", said, class_="note"),
-        element("div", *sides, class_="waits"),
+        each(_picture),
         states_key(*((kind, text) for kind, text, _ in _PARTS)),
-        element(
-            "details",
-            element("summary", f"Each of {count:,} processes"),
-            element("div", *lanes, class_="waits"),
-        ),
+        element("details", element("summary", f"Each of {count:,} processes"), each(_every)),
         class_="card",
         id="waits",
     )

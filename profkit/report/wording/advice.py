@@ -215,5 +215,4 @@ def advice_command(advice: Advice) -> tuple[tuple[str, ...], str]:
 
 
 def advice_blocks(advice: Sequence[Advice]) -> tuple[Block, ...]:
-    """Return all advice as one list of lines that never wrap."""
     return (Bullets(tuple(map(advice_text, advice)), commands=True),)

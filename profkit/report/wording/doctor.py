@@ -186,7 +186,6 @@ def _ranges(cpus: Sequence[int]) -> str:
 
 
 def reason_text(size: Size) -> str:
-    """Return where a size comes from, and which limit the library ignores."""
     origin = {
         "variable": clean(size.variable),
         "quota": "CPU quota",

@@ -279,7 +279,6 @@ def evidence_table(evidence: Sequence[Evidence], limit: int = 0, *, alone: bool 
 
 
 def evidence_row(evidence: Evidence, *, alone: bool = False) -> Row:
-    """Return one row of evidence: texts to read, and bars to draw."""
     signal, *values, says = evidence_texts(evidence)
     bars = _bars(evidence, alone)
     sides = (Measured(text, *bar) for text, bar in zip(values[-len(bars) :], bars, strict=True))

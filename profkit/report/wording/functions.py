@@ -38,7 +38,6 @@ def location(key: FunctionKey, file: str, line: int) -> str:
 
 
 def match_text(match: str) -> str:
-    """Return how two functions were matched; empty if that needs no explanation."""
     return "" if match in ("exact", "rooted") else match
 
 

@@ -23,7 +23,6 @@ def when(run: RunFacts) -> str:
 
 
 def change_size(ratio: float) -> str:
-    """Return a change in percent, with its sign."""
     return f"{100 * (ratio - 1):+.1f} %"
 
 
@@ -84,12 +83,7 @@ def configuration_text(configuration: Configuration) -> str:
         configuration.revision[:10],
         configuration.host,
     ]
-    told = " ".join(filter(None, parts))
-    return clean(
-        f"{configuration.argument}: {told}"
-        if configuration.argument and told
-        else configuration.argument or told
-    )
+    return clean(": ".join(filter(None, (configuration.argument, " ".join(filter(None, parts))))))
 
 
 def judged_text(compared: Compared | Change) -> str:
@@ -155,7 +149,6 @@ def place_name(place: Place) -> str:
 
 
 def slowdown_text(study: Scaling, slow: SlowDown) -> str:
-    """Return what gets slower with more processes or nodes, and which efficiency fell most."""
     fewer, more = study.places[slow.fewer], study.places[slow.more]
     falls = [
         (after / before, name)

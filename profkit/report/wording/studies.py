@@ -194,7 +194,6 @@ def so_far(tried: Tried) -> str:
 
 
 def tried_notes(tried: Tried, recorded_s: float) -> list[str]:
-    """Return notes on the runs; `recorded_s` is the recorded run's time in seconds."""
     notes = []
     if tried.before.median < _FASTER_NOW * recorded_s:
         now, then = units.seconds(tried.before.median), units.seconds(recorded_s)

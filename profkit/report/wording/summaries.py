@@ -3,46 +3,154 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from string import Formatter
+from typing import Any, TypeAlias
 
+from profkit.compare.signals import signal_number
 from profkit.report import units
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
-from profkit.report.wording.evidence import value_text
+from profkit.report.wording.evidence import number_of, value_text
 from profkit.report.wording.functions import display_name
-from profkit.report.wording.verdict_sentences import (
-    VerdictNumbers,
-    above,
-    added_calls,
-    by_instructions,
-    calls_per_call,
-    calls_unknown,
-    code,
-    ended,
-    fewer_python_threads,
-    fewer_threads,
-    fewer_workers,
-    more_threads,
-    more_work,
-    other_function,
-    stood_still,
-    undecided,
-    work,
-)
 from profkit.verdict.thresholds import value
-from profkit.verdict.types import Finding, Verdict
+from profkit.verdict.types import Finding, Value, Verdict
+
+
+class _Sentence(Formatter):
+    """Makes sentences about a verdict or finding; `alone`: it is of one run.
+
+    Names in braces are ``subject``, phrases, and numbers with their unit, or with a noun if they count something.
+    """
+
+    def __init__(self, found: Verdict | Finding, *, alone: bool) -> None:
+        self.kind, self.subject, self.numbers, self.alone = found.kind, found.subject, found.numbers, alone
+
+    def number(self, name: str) -> float | None:
+        return number_of(self.numbers.get(name))
+
+    def said(self, template: _Template) -> str:
+        return self.vformat(template if isinstance(template, str) else template(self), (), {})
+
+    def get_field(self, name: str, args: Any, kwargs: Any) -> tuple[Value, str]:
+        if name in _PHRASES:
+            return self.said(_PHRASES[name]), name
+        return (self.subject if name == "subject" else self.numbers.get(name)), name
+
+    def format_field(self, found: Any, unit: str) -> str:
+        if not unit:
+            return clean(str(found))
+        if unit == "function":
+            return display_name(str(found or ""))
+        number, (one, several, many) = number_of(found), unit.partition("|")
+        if several:
+            return units.counted(round(number or 0.0), one, many)
+        return units.WRITTEN[unit](number) if unit in units.WRITTEN else f"{number or 0.0:{unit}}"
+
+
+#: A sentence, or a function that chooses one.
+_Template: TypeAlias = "str | Callable[[_Sentence], str]"
 
 
 def summary_of(found: Verdict | Finding, *, alone: bool = False) -> str:
-    """Return what a verdict or finding says, in a sentence or two."""
-    parts = VerdictNumbers(found.kind, found.subject, found.numbers, alone)
-    summary = SUMMARIES[found.rule]
-    said = summary if isinstance(summary, str) else summary(parts)
+    sentence = _Sentence(found, alone=alone)
+    template = SUMMARIES[found.rule]
+    said = sentence.said(_ALONE.get(found.rule, template) if alone else template)
     if found.rule != "capture-itself" and "account.capture" in found.numbers:
-        said += f" Capture overhead is {parts.share('account.capture')} of the wall-time change."
+        said += sentence.said(" Capture overhead is {account.capture:share} of the wall-time change.")
     return said
 
 
-def _by_whom(p: VerdictNumbers) -> str:
+def by_instructions(numbers: Mapping[str, Value]) -> bool:
+    """Whether variables chose other instructions, and the machine itself was as fast."""
+    part = number_of(numbers.get("machine.part"))
+    return bool(numbers.get("instructions.differ")) and (part is None or part < value("part.most"))
+
+
+def _uncaptured(p: _Sentence) -> str:
+    """Say that a factor is not that of the walls, which are printed above."""
+    walls, slowdown = p.number("time.walls"), p.number("time.slowdown")
+    apart = walls is not None and units.factor(walls) != units.factor(slowdown)
+    return " without capture overhead" if apart else ""
+
+
+def _changed(p: _Sentence) -> str:
+    n = p.numbers
+    name = "{subject:function}" if p.subject else "A function"
+    if n.get("code.place"):
+        name += " ({code.place})"
+    what = f"{name} is new" if n.get("code.new") else f"The source of {name} changed"
+    before, after = (clean(str(n.get(f"revision{side}") or "")) for side in ("-before", ""))
+    if before and after and before != after:
+        what += " between {revision-before} and {revision}"
+    elif before and before == after:
+        what += " on top of revision {revision-before}"
+    return what
+
+
+def _waited_for(p: _Sentence) -> str:
+    what = WAITED_FOR.get(str(p.numbers.get("blocked.on")))
+    if what:
+        return f"most of it waiting for {what}"
+    return "I/O, locks or sleep" if p.alone else "I/O, locks, or it was stopped"
+
+
+#: Parts of several sentences, by their names in braces.
+_PHRASES: Mapping[str, _Template] = {
+    "side": lambda p: "run" if p.alone else "candidate",
+    "uncaptured": _uncaptured,
+    "main-queued": (
+        "main thread queued for a CPU for {main.wait:share} of its active time, against {main.wait-before:share}"
+    ),
+    "fewer-busy": lambda p: (
+        "it keeps {cores.factor:factor} as many CPUs busy, and needs no more CPU time."
+        + (" It may use {cpus.factor:factor} as many CPUs." if (p.number("cpus.factor") or 1.0) < 1 else "")
+    ),
+    "most-in": lambda p: (
+        "{subject:function} makes up {function.part:share} of the added time, and its source did not change. "
+        if p.subject
+        else ""
+    ),
+    "commands": lambda p: " The command lines differ." if p.numbers.get("command.differs") is True else "",
+    "on-gpu": (
+        "The candidate waited {gpu.waited:s} for the GPU, against {gpu.waited-before:s}: that makes up "
+        "{account.gpu:share} of the lost time."
+    ),
+    "waited-for": _waited_for,
+    # Several at once can use more than the wall.
+    "of-wall": lambda p: (
+        ", {children.of-wall:share} of the wall," if (p.number("children.of-wall") or 0.0) < 1 else ""
+    ),
+    "changed": _changed,
+    "stalled": (
+        "The candidate stalled repeatedly for about {lumps.median:s} each (in {lumps.count:count} short functions)"
+    ),
+}
+
+
+def _within(p: _Sentence) -> str:
+    total = "the total ({time.slowdown:factor}{uncaptured}) is within the drift of clean repeats"
+    if not p.numbers.get("pair.counters"):
+        return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
+    return "No reordering beyond noise, " + total + ", and the {main-queued}."
+
+
+_ADDED_CALLS = (
+    "Calls that the baseline did not make, or made less often, make up {account.work:share} of the lost time"
+)
+
+
+def _work(p: _Sentence) -> str:
+    often = "more often" if (p.number("calls.factor") or 1) > 1 else "less often"
+    origin = " The changed calls start in {subject:function}." if p.subject else ""
+    if (p.number("calls.everywhere") or 1) < value("work.everywhere") <= (p.number("account.work") or 0):
+        return f"{_ADDED_CALLS}.{origin}"
+    return (
+        "The candidate does {calls.factor:factor} the work: the functions where the time is spent are called "
+        f"{often}.{origin}"
+    )
+
+
+def _by_whom(p: _Sentence) -> str:
     if p.kind == "self-oversubscription":
         others = p.numbers.get("contention.others") or p.numbers.get("contention.beside")
         return f"by its own threads and processes{', and by other programs too' if others else ''}"
@@ -53,9 +161,8 @@ def _by_whom(p: VerdictNumbers) -> str:
     return "by something that the counters do not show"
 
 
-def _queue(p: VerdictNumbers) -> str:
+def _queue(p: _Sentence) -> str:
     who = p.numbers.get("contention.who")
-    side = "run" if p.alone else "candidate"
     name, of = {
         "main": ("its main thread", "main.wait"),
         "rank": ("one rank", "rank.wait"),
@@ -63,44 +170,25 @@ def _queue(p: VerdictNumbers) -> str:
     }[str(who)]
     against = "" if p.alone else _against(p, of)
     tail = ", and the other ranks wait for it" if who == "rank" and not p.alone else ""
-    starts = f" {_starting(p)}" if (p.number("account.starts") or 0.0) >= value("part.most") else ""
+    starts = ""
+    if (p.number("account.starts") or 0.0) >= value("part.most"):
+        starts = (
+            " Starting and feeding its processes, queueing included, makes up {account.starts:share} of the "
+            f"{'wall' if p.alone else 'lost time'}."
+        )
     return (
-        f"The {side} was starved of CPU {_by_whom(p)}: {name} queued for a CPU for {p.share(of)} of the "
-        f"active time{against}{tail}.{starts}"
+        f"The {{side}} was starved of CPU {_by_whom(p)}: {name} queued for a CPU for "
+        f"{units.share(p.number(of))} of the active time{against}{tail}.{starts}"
     )
 
 
-def _starting(p: VerdictNumbers) -> str:
-    part = f"{p.share('account.starts')} of the {'wall' if p.alone else 'lost time'}"
-    return f"Starting and feeding its processes, queueing included, makes up {part}."
-
-
-def _against(p: VerdictNumbers, of: str) -> str:
+def _against(p: _Sentence, of: str) -> str:
     before = p.number(f"{of}-before") or 0.0
     # A baseline with fewer workers may queue for as large a part of a shorter time: evidence has the seconds.
     return f", against {units.share(before)} in the baseline" if before < (p.number(of) or 0.0) else ""
 
 
-def _no_capture(p: VerdictNumbers) -> str:
-    """Say that a factor is not that of the walls, which are printed above."""
-    walls = p.number("time.walls")
-    apart = walls is not None and units.factor(walls) != p.factor("time.slowdown")
-    return " without capture overhead" if apart else ""
-
-
-def _within(p: VerdictNumbers) -> str:
-    total = f"the total ({p.factor('time.slowdown')}{_no_capture(p)}) is within the drift of clean repeats"
-    if not p.numbers.get("pair.counters"):
-        return f"No reordering beyond noise, and {total}; waiting for a CPU was not measured."
-    return f"No reordering beyond noise, {total}, and the {_main_queued(p)}."
-
-
-def _main_queued(p: VerdictNumbers) -> str:
-    before = p.share("main.wait-before")
-    return f"main thread queued for a CPU for {p.share('main.wait')} of its active time, against {before}"
-
-
-def _more_started(p: VerdictNumbers) -> str:
+def _more_started(p: _Sentence) -> str:
     found = [
         f"{units.count(after)} {what} instead of {units.count(before)}"
         for what in ("processes", "threads")
@@ -108,22 +196,10 @@ def _more_started(p: VerdictNumbers) -> str:
         if before is not None and after is not None and after > before
     ]
     return (
-        f"The candidate starts {' and '.join(found)} and takes longer: {p.share('started.part')} of the "
-        "lost time is in functions that start them or wait for them. Try the baseline's number, or one per CPU. "
-        "Plain profiles do not show the number of CPUs."
+        f"The candidate starts {' and '.join(found)} and takes longer: "
+        "{started.part:share} of the lost time is in functions that start them or wait for them. Try the baseline's "
+        "number, or one per CPU. Plain profiles do not show the number of CPUs."
     )
-
-
-def _on_gpu(p: VerdictNumbers) -> str:
-    return (
-        f"The candidate waited {units.seconds(p.number('gpu.waited'))} for the GPU, against "
-        f"{units.seconds(p.number('gpu.waited-before'))}: that makes up {p.share('account.gpu')} of the lost time."
-    )
-
-
-def _waited_for(p: VerdictNumbers) -> str:
-    what = WAITED_FOR.get(str(p.numbers.get("blocked.on")))
-    return f"most of it waiting for {what}" if what else ""
 
 
 _LOST_SLICES = (
@@ -133,7 +209,7 @@ _LOST_SLICES = (
 )
 
 
-def _reading(p: VerdictNumbers) -> str:
+def _reading(p: _Sentence) -> str:
     added, again, limit = (p.number(n) for n in ("storage.added", "memory.refaulted", "memory.limit"))
     storage = ""
     if p.kind == "short-memory":
@@ -144,90 +220,202 @@ def _reading(p: VerdictNumbers) -> str:
     elif (added or 0.0) >= value("input.larger-bytes"):
         whence = "" if p.alone else " that were in memory for the baseline"
         storage = f" Storage delivered {value_text('bytes', added)}{whence}."
-    part = p.share("account.reading")
     if p.alone:
-        return f"Reading files takes {part} of the wall.{storage}"
-    return f"Reading files makes up {part} of the lost time, and no more is read than before.{storage}"
+        return "Reading files takes {account.reading:share} of the wall." + storage
+    return (
+        "Reading files makes up {account.reading:share} of the lost time, and no more is read than before."
+        + storage
+    )
 
 
 _COMPILED = (
     " Modules were compiled: their byte code (.pyc) was missing, as in the first run after an "
     "installation, or Python may not write it."
 )
-#: Sentences by rule, or functions that return them.
-SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
+
+
+def _calls_per_call(p: _Sentence) -> str:
+    calls, why = "the same functions more often", "a setting, such as a batch size, or more data"
+    if p.numbers.get("code.other-callee"):
+        calls, why = "other functions", "an option that selects another branch"
+    return (
+        f"{{subject:function}} calls {calls} each time it runs; no other caller changed. That makes up "
+        f"{{account.code:share}} of the lost time. Its source is not in the files: {why} would look the same."
+    )
+
+
+def _ended(p: _Sentence) -> str:
+    said = []
+    for side in ("baseline", "candidate"):
+        status = int(p.number(f"{side}-exit") or 0)
+        signal = signal_number(status)
+        if signal is not None:
+            said.append(f"the {side} was killed by signal {signal}")
+        else:
+            said.append(
+                f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
+            )
+    text = " and ".join(said)
+    return f"{text[0].upper()}{text[1:]}: they may have done different work: their times cannot be compared."
+
+
+def _calls_unknown(p: _Sentence) -> str:
+    known, low, high = (p.number(f"calls.{name}") for name in ("known", "low", "high"))
+    if not known or units.share(known) == units.share(0.0):
+        counts = "so no call counts are known well enough"
+    else:
+        counts = f"so call counts are known only for {units.share(known)} of the time"
+        if low is not None and high is not None:
+            one = units.factor(low) == units.factor(high)
+            often = units.factor(low) if one else f"between {units.factor(low)} and {units.factor(high)}"
+            counts += f" (functions are called {often} as often)"
+    alike = f"{counts}: more calls and a higher cost per call look alike."
+    if p.numbers.get("calls.traced"):
+        return f"Python does not tell a profiler of calls into some compiled modules, {alike}"
+    return f"Stacks were sampled, {alike} `profkit capture --exact` on both sides counts the calls."
+
+
+def _undecided(p: _Sentence) -> str:
+    """Say what is known of two sides, and why that decides nothing."""
+    n = p.numbers
+    if n.get("waited.function"):
+        return (
+            "{account.waits:share} of the lost time is in functions that wait, mainly {waited.function:function}. A "
+            "plain profile holds one thread: it does not show what the program's other threads and processes did "
+            "meanwhile."
+        )
+    if n.get("uncalled.function"):
+        return (
+            "{uncalled.function:function} makes up {uncalled.part:share} of the lost time, with what it calls. The "
+            "baseline defines it but never calls it: an option, the data or an edit selects it."
+        )
+    if n.get("account.work"):
+        most = ", mostly of {work.most:function}" if n.get("work.most") else ""
+        why = "An option, the data or an edit makes them, or another thread made them before."
+        return f"{_ADDED_CALLS}{most}. {why}"
+    if n.get("function.subject"):
+        # More data or another build do not explain stalls.
+        beside = (
+            " {stalled}: more threads than CPUs, neighbours, a CPU quota or stop signals do that."
+            if n.get("lumps.periodic")
+            else ""
+        )
+        return (
+            "{function.subject:function} got slower per call ({function.apart:factor} the factor of all functions) "
+            "and makes up {function.part:share} of the added time. It is of a library, or native: more threads than "
+            f"CPUs, more data or another build look alike in a plain profile.{beside}"
+        )
+    if n.get("lumps.periodic"):
+        return (
+            "{stalled}, all alike: stop signals, a CPU quota with a short period, or neighbours that take equal time "
+            "slices."
+        )
+    if n.get("reordered"):
+        what = "The order of functions moved beyond noise"
+    elif n.get("shifted"):
+        what = "Time moved between functions beyond noise"
+    elif p.subject:
+        what = "{subject:function} moved beyond the noise"
+    elif n.get("lost"):
+        what = "Every repeat takes longer (median {factor:factor})"
+    elif n.get("drifted"):
+        what = "Everything is slower by about the same factor ({factor:factor})"
+    else:
+        what = "Little moved"
+    queued = "the candidate did not wait for CPUs"
+    if n.get("queued"):
+        who, of = ("threads and processes other than the main one", "helpers.wait")
+        if not n.get("helpers"):
+            who, of = "main thread", "main.wait"
+        queued = (
+            f"its {who} queued for a CPU for {units.share(p.number(of))} of the active time, against "
+            f"{units.share(p.number(f'{of}-before'))}"
+        )
+    why = (
+        f"{queued}, and neither call counts nor sources explain it"
+        if n.get("counters")
+        else "without kernel counters, contention, another machine and a larger input look alike"
+    )
+    return f"{what}, but {why}."
+
+
+#: Sentences by rule.
+SUMMARIES: Mapping[str, _Template] = {
     "identical": "Both sides are the same capture.",
     "within-noise": _within,
-    "same-total": lambda p: (
-        "Time moved between functions, but none was lost: the candidate takes "
-        f"{p.factor('time.slowdown')} the baseline's time{_no_capture(p)}, and its {_main_queued(p)}."
+    "same-total": (
+        "Time moved between functions, but none was lost: the candidate takes {time.slowdown:factor} the baseline's "
+        "time{uncaptured}, and its {main-queued}."
     ),
-    "nothing-beyond": lambda p: (
-        "No part of the time changed more than between repeats: the candidate takes "
-        f"{p.factor('time.slowdown')} the baseline's time{_no_capture(p)}, and its {_main_queued(p)}."
+    "nothing-beyond": (
+        "No part of the time changed more than between repeats: the candidate takes {time.slowdown:factor} the "
+        "baseline's time{uncaptured}, and its {main-queued}."
     ),
-    "call-counts": work,
-    "other-function": other_function,
-    "fewer-threads": fewer_threads,
-    "fewer-python-threads": fewer_python_threads,
-    "more-threads": more_threads,
-    "fewer-workers": fewer_workers,
-    "more-calls": lambda p: added_calls(p, p.subject),
-    "longer-loops": lambda p: (
-        f"The candidate has more data: {p.count('loops.functions')} functions, such as {display_name(p.subject)}, "
-        f"are called as often as before, but their loops make {p.factor('loops.factor')} the calls."
+    "call-counts": _work,
+    "other-function": (
+        "{subject:function} makes up {uncalled.part:share} of the lost time, with what it calls. The baseline "
+        "defines it too but spends hardly any time in it: an option, a setting or the data selects it."
     ),
-    "more-ranges": lambda p: (
-        f"The candidate has more to do: its NVTX ranges, such as “{clean(p.subject)}”, ran "
-        f"{p.factor('ranges.factor')} as often."
+    "fewer-threads": (
+        "The candidate has {threads-at-work:thread|threads} at work instead of {threads-at-work-before:count}: "
+        "{fewer-busy}"
     ),
-    "larger-input": lambda p: more_work(
-        p,
-        f"The same calls take {p.factor('time.slowdown')} the time on the same kind of CPU",
-        "each has more data to work on",
+    "fewer-python-threads": (
+        "The candidate has {python-threads:thread|threads} of Python instead of {python-threads-before:count}, the "
+        "main one among them. The others mostly wait, so the main thread waits longer for fewer of them."
     ),
-    "more-per-call": lambda p: more_work(
-        p,
-        f"The same calls of the same source take {p.factor('time.slowdown')} the time on one machine, whose CPU "
-        "was as fast as before",
-        "each has more to do",
+    "more-threads": (
+        "The candidate has {threads-at-work:thread|threads} at work instead of {threads-at-work-before:count}: it "
+        "keeps {cores.factor:factor} as many CPUs busy, without a lack of them, and needs {cpu.factor:factor} the "
+        "CPU time for the same work. So many threads cost more than they save."
     ),
-    "some-more-per-call": lambda p: (
-        f"The same calls of {p.count('per-call.several')} functions take longer, while those of other functions in "
-        f"Python take {p.factor('machine.python')} the time, so the CPU is as fast as before: these calls have more "
-        "to do. Another version of a library, or code whose source is not known, would look the same."
+    "fewer-workers": (
+        "The candidate has {workers:process|processes} at once instead of {workers-before:count}: {fewer-busy}"
     ),
-    "more-to-do": lambda p: more_work(
-        p,
-        f"The same source takes {p.factor('time.slowdown')} the time on one machine, whose CPU was as fast as "
-        "before",
-        "there is more to do, in more calls or in each of them",
+    "more-calls": lambda p: _ADDED_CALLS + (", mostly of {subject:function}." if p.subject else "."),
+    "longer-loops": (
+        "The candidate has more data: {loops.functions:count} functions, such as {subject:function}, are called as "
+        "often as before, but their loops make {loops.factor:factor} the calls."
     ),
-    "throttling": lambda p: (
-        f"A CPU quota throttled the {'run' if p.alone else 'candidate'} in {p.share('throttled')} of its periods."
+    "more-ranges": (
+        "The candidate has more to do: its NVTX ranges, such as “{subject}”, ran {ranges.factor:factor} as often."
     ),
+    "larger-input": (
+        "{most-in}The same calls take {time.slowdown:factor} the time on the same kind of CPU: each has more "
+        "data to work on.{commands}"
+    ),
+    "more-per-call": (
+        "{most-in}The same calls of the same source take {time.slowdown:factor} the time on one machine, whose "
+        "CPU was as fast as before: each has more to do.{commands}"
+    ),
+    "some-more-per-call": (
+        "The same calls of {per-call.several:count} functions take longer, while those of other functions in Python "
+        "take {machine.python:factor} the time, so the CPU is as fast as before: these calls have more to do. "
+        "Another version of a library, or code whose source is not known, would look the same."
+    ),
+    "more-to-do": (
+        "{most-in}The same source takes {time.slowdown:factor} the time on one machine, whose CPU was as fast as "
+        "before: there is more to do, in more calls or in each of them.{commands}"
+    ),
+    "throttling": "A CPU quota throttled the {side} in {throttled:share} of its periods.",
     "run-queue-wait": _queue,
-    "shared-hardware": lambda p: (
-        f"The same calls cost {p.factor('per-call')} the CPU time, in functions that hold "
-        f"{p.share('per-call.everywhere')} of it, on the same machine and without queueing, while other "
-        f"programs used {p.number('others.added') or 0:.2f} more cores: they share caches, memory, "
-        "cores and clock with it."
+    "shared-hardware": (
+        "The same calls cost {per-call:factor} the CPU time, in functions that hold {per-call.everywhere:share} of "
+        "it, on the same machine and without queueing, while other programs used {others.added:.2f} more cores: they "
+        "share caches, memory, cores and clock with it."
     ),
-    "gpu-shared": lambda p: (
-        f"{_on_gpu(p)} Other programs kept the GPU busy for {p.share('gpu.others')} of the time."
+    "gpu-shared": "{on-gpu} Other programs kept the GPU busy for {gpu.others:share} of the time.",
+    "gpu-code": (
+        "{on-gpu} The source of {subject:function} changed: it starts the GPU's work, and {gpu.function:function} "
+        "waits for that."
     ),
-    "gpu-code": lambda p: (
-        f"{_on_gpu(p)} The source of {display_name(p.subject)} changed: it starts the GPU's work, and "
-        f"{display_name(str(p.numbers.get('gpu.function') or ''))} waits for that."
-    ),
-    "gpu-work": lambda p: f"{_on_gpu(p)} The command lines differ: the GPU has more to do.",
-    "gpu-waits": lambda p: (
-        f"{_on_gpu(p)} Nothing here says why: another program may use the GPU, its clock may be lower, or it has "
-        "more to do."
+    "gpu-work": "{on-gpu} The command lines differ: the GPU has more to do.",
+    "gpu-waits": (
+        "{on-gpu} Nothing here says why: another program may use the GPU, its clock may be lower, or it has more to "
+        "do."
     ),
     "waits": lambda p: (
-        f"{p.share('account.waits')} of the lost time is in functions that wait, mainly "
-        f"{display_name(p.subject)}. "
+        "{account.waits:share} of the lost time is in functions that wait, mainly {subject:function}. "
         + (
             "It waits for something outside of itself, unless its own processes talk by sockets. "
             if p.numbers.get("started.any")
@@ -236,154 +424,144 @@ SUMMARIES: Mapping[str, str | Callable[[VerdictNumbers], str]] = {
         + "Plain profiles do not show what."
     ),
     "more-started": _more_started,
-    "quota-lumps": lambda p: (
-        f"{stood_still(p)}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the "
-        "same."
+    "quota-lumps": (
+        "{stalled}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the same."
     ),
-    "stops": lambda p: (
-        f"{stood_still(p)}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop "
-        "signals, or its container was frozen."
+    "stops": (
+        "{stalled}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop signals, or its "
+        "container was frozen."
     ),
     "starved": _LOST_SLICES,
     "starved-repeats": _LOST_SLICES,
-    "loading": lambda p: (
-        f"The main thread waited for its data loaders or workers for {p.share('account.loading')} of the wall "
-        "time, not for a CPU."
-        if p.alone
-        else "The candidate's main thread waited for its data loaders or workers, not for a CPU: "
-        f"{units.seconds(p.number('delivery'))} against {units.seconds(p.number('delivery-before'))}."
+    "loading": (
+        "The candidate's main thread waited for its data loaders or workers, not for a CPU: {delivery:s} against "
+        "{delivery-before:s}."
     ),
-    "off-cpu": lambda p: (
-        f"The main thread was off-CPU, not queueing, for {p.share('off')} of its time: "
-        f"{_waited_for(p) or 'I/O, locks or sleep'}."
-        if p.alone
-        else f"The candidate was off-CPU, not queueing, for {p.share('off')} of its time, against "
-        f"{p.share('off-before')}: {_waited_for(p) or 'I/O, locks, or it was stopped'}."
+    "off-cpu": (
+        "The candidate was off-CPU, not queueing, for {off:share} of its time, against {off-before:share}: "
+        "{waited-for}."
     ),
-    "child-programs": lambda p: (
-        f"Processes that the program starts, most of which run {clean(p.subject)}, "
-        + (
-            f"used {units.seconds(p.number('children'))} of CPU time"
-            # Several at once can use more than the wall.
-            + (
-                f", {p.share('children.of-wall')} of the wall,"
-                if (p.number("children.of-wall") or 0.0) < 1
-                else ""
-            )
-            + " while it waited for them."
-            if p.alone
-            else f"used {units.seconds(p.number('children'))} of CPU time, against "
-            f"{units.seconds(p.number('children-before'))}: {p.share('children.of-lost')} of the lost time."
-        )
-        + " They were not profiled, so their functions are not known."
+    "child-programs": (
+        "Processes that the program starts, most of which run {subject}, used {children:s} of CPU time, against "
+        "{children-before:s}: {children.of-lost:share} of the lost time. They were not profiled, so their functions "
+        "are not known."
     ),
     "more-programs": lambda p: (
-        f"The program starts {p.number('children.number'):.0f} processes, most of which run {clean(p.subject)}, "
+        "The program starts {children.number:.0f} processes, most of which run {subject}, "
         + (
-            f"against {p.number('children.number-before'):.0f}, and each uses about as much CPU time as before: "
+            "against {children.number-before:.0f}, and each uses about as much CPU time as before: "
             if p.number("children.number-before")
             else "and none in the baseline: "
         )
-        + f"{p.share('children.of-lost')} of the lost time."
+        + "{children.of-lost:share} of the lost time."
     ),
-    "own-locks": lambda p: (
-        f"Each worker or thread that takes a lock in {display_name(p.subject)} waited "
-        f"{units.seconds(p.number('locked'))} for it"
-        + (
-            f" on average, {p.share('locked.of-wall')} of the wall."
-            if p.alone
-            else f" on average, against {units.seconds(p.number('locked-before'))}: they work one after the other, "
-            f"and keep {p.factor('cores.factor')} as many CPUs busy."
-        )
+    "own-locks": (
+        "Each worker or thread that takes a lock in {subject:function} waited {locked:s} for it on average, against "
+        "{locked-before:s}: they work one after the other, and keep {cores.factor:factor} as many CPUs busy."
     ),
-    "stopped": lambda p: (
-        f"The whole process was stopped for {p.share('account.stopped')} of the wall: by a signal, with its "
-        "container, or with the machine."
+    "stopped": (
+        "The whole process was stopped for {account.stopped:share} of the wall: by a signal, with its container, or "
+        "with the machine."
     ),
-    "worker-imports": lambda p: (
-        f"For {p.share('account.imports')} of the wall the program waited while other processes imported "
-        "modules."
-        if p.alone
-        else "The program waited while other processes imported modules: that makes up "
-        f"{p.share('account.imports')} of the lost time."
+    "worker-imports": (
+        "The program waited while other processes imported modules: that makes up {account.imports:share} of the "
+        "lost time."
     ),
-    "process-starts": lambda p: (
-        f"The run has {p.count('processes')} processes in all: starting them takes {p.share('account.starts')} of "
-        "the wall, queueing included."
-        if p.alone
-        else f"The candidate has {p.count('processes')} processes in all, the baseline "
-        f"{p.count('processes-before')}: starting and feeding them, queueing included, makes up "
-        f"{p.share('account.starts')} of the lost time."
+    "process-starts": (
+        "The candidate has {processes:count} processes in all, the baseline {processes-before:count}: starting and "
+        "feeding them, queueing included, makes up {account.starts:share} of the lost time."
     ),
-    "slowing-settings": lambda p: (
-        f"Only the candidate has {clean(str(p.numbers['settings.named']))}, which makes the same code slower: "
-        f"the work takes {p.factor('time.slowdown')} the time."
+    "slowing-settings": (
+        "Only the candidate has {settings.named}, which makes the same code slower: the work takes "
+        "{time.slowdown:factor} the time."
     ),
     "reading": _reading,
-    "compiling": lambda p: (
-        f"{clean(str(p.numbers['jit.named']))} compiled functions while the program ran: that makes up "
-        f"{p.share('jit.part')} of the lost time. The baseline had them compiled, or fewer of them."
+    "compiling": (
+        "{jit.named} compiled functions while the program ran: that makes up {jit.part:share} of the lost time. The "
+        "baseline had them compiled, or fewer of them."
     ),
-    "other-library-code": lambda p: (
-        f"Modules of {clean(str(p.numbers['library.named']))} that the baseline did not run make up "
-        f"{p.share('library.new')} of the added time, although the program and its command are the same: a "
-        "compiled part of it is missing, or settings or inputs select other code."
+    "other-library-code": (
+        "Modules of {library.named} that the baseline did not run make up {library.new:share} of the added time, "
+        "although the program and its command are the same: a compiled part of it is missing, or settings or inputs "
+        "select other code."
     ),
     "imports": lambda p: (
-        f"The start makes up {p.share('account.startup')} of the lost time, and imports of libraries are most of it."
+        "The start makes up {account.startup:share} of the lost time, and imports of libraries are most of it."
         + (_COMPILED if (p.number("imports.compiled") or 0.0) >= value("part.most") else "")
     ),
-    "gil": lambda p: (
-        f"Threads of one Python process run in turns: for {p.share('account.gil')} of the wall the program "
-        "waited for its turn."
-        if p.alone
-        else "Threads of one Python process take turns (GIL): waiting for a turn makes up "
-        f"{p.share('account.gil')} of the lost time."
+    "gil": (
+        "Threads of one Python process take turns (GIL): waiting for a turn makes up {account.gil:share} of the lost "
+        "time."
     ),
-    "collections": lambda p: (
-        f"Garbage collections take {p.share('account.gc')} of the wall, mostly in {display_name(p.subject)}."
-        if p.alone
-        else f"Garbage collections took {units.seconds(p.number('gc.seconds'))}, against "
-        f"{units.seconds(p.number('gc.seconds-before'))}: that makes up {p.share('account.gc')} of the lost time, "
-        f"mostly in {display_name(p.subject)}."
+    "collections": (
+        "Garbage collections took {gc.seconds:s}, against {gc.seconds-before:s}: that makes up {account.gc:share} of "
+        "the lost time, mostly in {subject:function}."
     ),
-    "changed-source": code,
-    "changed-above": above,
-    "calls-per-call": calls_per_call,
-    "one-function": lambda p: (
-        f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the "
-        "added time of all functions. Its source is not known: a setting or more data would look the same."
+    "changed-source": "{changed}; changed functions and callees make up {account.code:share} of the lost time.",
+    "changed-above": (
+        "{changed}. It calls {function.subject:function}, directly or not, which makes up {function.part:share} of "
+        "the added time, and whose own source did not change."
     ),
-    "one-library-function": lambda p: (
-        f"Only {display_name(p.subject)} got slower per call; it makes up {p.share('function.part')} of the added "
-        "time of all functions. It is of Python's own library: its calls have more to do."
+    "calls-per-call": _calls_per_call,
+    "one-function": (
+        "Only {subject:function} got slower per call; it makes up {function.part:share} of the added time of all "
+        "functions. Its source is not known: a setting or more data would look the same."
+    ),
+    "one-library-function": (
+        "Only {subject:function} got slower per call; it makes up {function.part:share} of the added time of all "
+        "functions. It is of Python's own library: its calls have more to do."
     ),
     "slower-cpu": lambda p: (
-        f"The program takes {p.factor('time.slowdown')} the time, without waiting for a CPU, and its "
-        "environment selects other instructions."
+        "The program takes {time.slowdown:factor} the time, without waiting for a CPU, and its environment selects "
+        "other instructions."
         if by_instructions(p.numbers)
-        else f"The same calls take {p.factor('time.slowdown')} the time on another CPU model, without waiting "
-        "for a CPU."
+        else "The same calls take {time.slowdown:factor} the time on another CPU model, without waiting for a CPU."
     ),
-    "one-factor": lambda p: (
-        f"Every function takes about {p.factor('per-call')} the CPU time for the same calls, without waiting "
-        "for a CPU: the CPU did less per second (clock, memory, other guests on the host)."
+    "one-factor": (
+        "Every function takes about {per-call:factor} the CPU time for the same calls, without waiting for a CPU: "
+        "the CPU did less per second (clock, memory, other guests on the host)."
     ),
-    "less-time": lambda p: (
-        f"The candidate takes {p.factor('time.slowdown')} the baseline's time{_no_capture(p)}."
-    ),
+    "less-time": "The candidate takes {time.slowdown:factor} the baseline's time{uncaptured}.",
     "another-program": (
         "The two sides seem to be different programs: few functions are in both. Compare runs of one program."
     ),
-    "unfinished": ended,
+    "unfinished": _ended,
     "sampled": (
         "A sampling profiler does not count calls, so the cause is not judged: this shows which functions "
         "changed their share of the time."
     ),
-    "capture-itself": lambda p: (
-        "Capture overhead changed the wall times more than the program did "
-        f"({p.share('account.capture')} of both): their difference says nothing about the program."
+    "capture-itself": (
+        "Capture overhead changed the wall times more than the program did ({account.capture:share} of both): their "
+        "difference says nothing about the program."
     ),
-    "calls-unknown": calls_unknown,
-    "nothing-decides": undecided,
+    "calls-unknown": _calls_unknown,
+    "nothing-decides": _undecided,
+}
+#: Sentences of a run alone that differ from those of a pair.
+_ALONE: Mapping[str, _Template] = {
+    "loading": (
+        "The main thread waited for its data loaders or workers for {account.loading:share} of the wall time, not "
+        "for a CPU."
+    ),
+    "off-cpu": "The main thread was off-CPU, not queueing, for {off:share} of its time: {waited-for}.",
+    "child-programs": (
+        "Processes that the program starts, most of which run {subject}, used {children:s} of CPU time{of-wall} "
+        "while it waited for them. They were not profiled, so their functions are not known."
+    ),
+    "own-locks": (
+        "Each worker or thread that takes a lock in {subject:function} waited {locked:s} for it on average, "
+        "{locked.of-wall:share} of the wall."
+    ),
+    "worker-imports": (
+        "For {account.imports:share} of the wall the program waited while other processes imported modules."
+    ),
+    "process-starts": (
+        "The run has {processes:count} processes in all: starting them takes {account.starts:share} of the wall, "
+        "queueing included."
+    ),
+    "gil": (
+        "Threads of one Python process run in turns: for {account.gil:share} of the wall the program waited for its "
+        "turn."
+    ),
+    "collections": "Garbage collections take {account.gc:share} of the wall, mostly in {subject:function}.",
 }

@@ -11,8 +11,7 @@ from profkit.report.notices import notice_texts
 from profkit.report.text import clean
 from profkit.report.wording.accounts import WAITED_FOR
 from profkit.report.wording.functions import display_name
-from profkit.report.wording.summaries import summary_of
-from profkit.report.wording.verdict_sentences import by_instructions
+from profkit.report.wording.summaries import by_instructions, summary_of
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Diff, Finding, RunVerdict, Verdict
 
