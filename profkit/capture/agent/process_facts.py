@@ -190,7 +190,8 @@ def tasks(final: bool) -> List[List[Any]]:
     return rows
 
 
-def _shared_objects() -> List[str]:
+def shared_objects() -> List[str]:
+    """Return the paths of the shared objects that this process has loaded; raise `OSError` without ``/proc``."""
     with open("/proc/self/maps", "rb") as stream:
         data = stream.read()
     found: Dict[str, None] = {}
@@ -205,15 +206,10 @@ def _shared_objects() -> List[str]:
     return list(found)
 
 
-def libraries() -> List[str]:
-    """Return the paths of the libraries that this process has loaded; raise `OSError` without ``/proc``."""
-    return [path for path in _shared_objects() if path.rpartition("/")[2][:3] == "lib"]
-
-
 def may_have_pools() -> bool:
     """Whether this process has loaded code that may have a pool of threads; true if that is unknown."""
     try:
-        for path in _shared_objects():
+        for path in shared_objects():
             folder, _, name = path.rpartition("/")
             if not (name.startswith(_WITHOUT_POOLS) or folder.endswith("/lib-dynload")):
                 return True

@@ -188,7 +188,7 @@ class Calls:
 
 def _mapped() -> List[str]:
     """Return the paths of loaded libraries with the name of one that has a pool, or of its part."""
-    names = [(path, path.rpartition("/")[2]) for path in process_facts.libraries()]
+    names = [(path, path.rpartition("/")[2]) for path in process_facts.shared_objects()]
     return [path for path, name in names if name.startswith(_STARTS) and not name.startswith(_OTHERS)]
 
 
