@@ -116,7 +116,11 @@ class Pools:
             kind = library_of(path)
             if kind is None or (kind.one_pool and any(type(lib) is kind for lib in self._libraries.values())):
                 continue
-            library = _opened(kind, path, calls)
+            try:
+                handle = calls.dlopen(path, _NOLOAD)
+            except OSError:
+                continue  # mapped as data only, or deleted since
+            library = kind.opened(path, handle, calls)
             if library is not None and all(library.asks != lib.asks for lib in self._libraries.values()):
                 self._libraries[path] = library
 
@@ -127,15 +131,6 @@ def library_of(path: str) -> Optional[Type[NativeLibrary]]:
     if name.startswith(_OTHERS):
         return None
     return next((kind for kind in NativeLibrary.registered if name.startswith(kind.starts)), None)
-
-
-def _opened(kind: Type[NativeLibrary], path: str, calls: Calls) -> Optional[NativeLibrary]:
-    """Return the library at a path; ``None`` if it is not what its name says."""
-    try:
-        handle = calls.dlopen(path, _NOLOAD)
-    except OSError:
-        return None  # mapped as data only, or deleted since
-    return kind.opened(path, handle, calls)
 
 
 class Calls:
