@@ -173,9 +173,10 @@ def tasks(final: bool) -> List[List[Any]]:
     except OSError:
         return rows
     for tid in threads:
+        task = "/proc/self/task/%s/" % tid
         try:
-            run, wait, slices = read_file("/proc/self/task/%s/schedstat" % tid).split()
-            name = read_file("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
+            run, wait, slices = read_file(task + "schedstat").split()
+            name = read_file(task + "comm").decode("utf-8", "replace").rstrip("\n")
         except (OSError, ValueError):
             continue  # the thread has ended, or the kernel keeps no such counters
         if name == settings.TRACER_THREAD:
@@ -183,7 +184,10 @@ def tasks(final: bool) -> List[List[Any]]:
         row: List[Any] = [int(tid), name, int(run), int(wait), int(slices)]
         if final:
             try:
-                row += _details("/proc/self/task/%s/" % tid)
+                _, fields = read_stat(task + "stat")
+                counts = switches(read_file(task + "status"))
+                ticks = os.sysconf("SC_CLK_TCK")
+                row += [int(fields[11]) / ticks, int(fields[12]) / ticks, *counts]
             except (OSError, ValueError, IndexError):
                 pass
         rows.append(row)
@@ -216,12 +220,6 @@ def may_have_pools() -> bool:
     except OSError:
         return True
     return False
-
-
-def _details(task: str) -> List[Any]:
-    _, fields = read_stat(task + "stat")
-    ticks = os.sysconf("SC_CLK_TCK")
-    return [int(fields[11]) / ticks, int(fields[12]) / ticks, *switches(read_file(task + "status"))]
 
 
 def read_file(path: str, size: int = 4096) -> bytes:
