@@ -218,11 +218,8 @@ def _of_pyenv(environ: Mapping[str, str]) -> list[str]:
     """Return pyenv's interpreters, the oldest first."""
     root = environ.get("PYENV_ROOT") or os.path.join(environ.get("HOME", ""), ".pyenv")
     found = Path(root, "versions").glob("*/bin/python")
-    return [str(path) for path in sorted(found, key=lambda path: _numbers(path.parts[-3]))]
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
+    ordered = sorted(found, key=lambda path: [int(number) for number in re.findall(r"\d+", path.parts[-3])])
+    return list(map(str, ordered))
 
 
 def _directory(environ: Mapping[str, str]) -> Path:
