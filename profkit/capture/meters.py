@@ -209,5 +209,4 @@ class Meters:
 
 
 def _greatest(values: array[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return max(known) if known else math.nan
+    return max((value for value in values if not math.isnan(value)), default=math.nan)
