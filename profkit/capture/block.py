@@ -24,8 +24,6 @@ from profkit.capture.spool import write_facts
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
 
-__all__ = ["Block", "capture"]
-
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
