@@ -17,15 +17,8 @@ from profkit.capture.proc_files import lives
 #: Columns that rise: the rise since the first reading is kept.
 RISING = frozenset(
     (
-        "busy_s",
-        "steal_s",
-        "psi_some_s",
-        "psi_io_some_s",
-        "cgroup_psi_some_s",
-        "throttled_s",
-        "throttled_periods",
-        "periods",
-        "refaulted_bytes",
+        *("busy_s", "steal_s", "psi_some_s", "psi_io_some_s", "cgroup_psi_some_s"),
+        *("throttled_s", "throttled_periods", "periods", "refaulted_bytes"),
     )
 )
 #: Bytes read of a file; of ``/proc/stat`` the first line, the sum, suffices.

@@ -32,31 +32,14 @@ from profkit.capture.spool_records import SpoolRecords, last_records
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
-from profkit.model import (
-    Host,
-    Manifest,
-    Process,
-    Profile,
-    ProfileError,
-    Roots,
-    Run,
-    Thread,
-)
+from profkit.model import Host, Manifest, Process, Profile, ProfileError, Roots, Run, Thread
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
 #: Facts of a process as its record has them.
 _AS_RECORDED = (
-    *(
-        "cpu_s",
-        "voluntary_switches",
-        "involuntary_switches",
-        "peak_memory_bytes",
-        "page_faults",
-        "read_bytes",
-        "storage_bytes",
-    ),
-    *("environment", "tiers", "effect"),
+    *("cpu_s", "voluntary_switches", "involuntary_switches", "peak_memory_bytes", "page_faults"),
+    *("read_bytes", "storage_bytes", "environment", "tiers", "effect"),
 )
 
 

@@ -145,13 +145,7 @@ class MKL(NativeLibrary):
     """MKL, which loads its threading layer, possibly Intel's OpenMP, at first use."""
 
     name = "mkl"
-    starts = (
-        "libmkl_rt",
-        "libmkl_intel_lp64",
-        "libmkl_intel_ilp64",
-        "libmkl_gf_lp64",
-        "libmkl_gf_ilp64",
-    )
+    starts = ("libmkl_rt", "libmkl_intel_lp64", "libmkl_intel_ilp64", "libmkl_gf_lp64", "libmkl_gf_ilp64")
     part_starts = ("libmkl_sequential", "libmkl_intel_thread", "libmkl_gnu_thread", "libmkl_tbb_thread")
     getter = "MKL_Get_Max_Threads"
     per_thread = True
