@@ -282,7 +282,6 @@ def words_of(line: bytes) -> List[str]:
 
 
 def command() -> List[str]:
-    """Return this process's command line."""
     try:
         with open("/proc/self/cmdline", "rb") as stream:
             words = words_of(stream.read())

@@ -146,7 +146,6 @@ RANK_VARIABLES = (
 
 
 def recorded_environment(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the part of an environment that is recorded."""
     return {name: value for name, value in environ.items() if name in RECORDED_VARIABLES}
 
 

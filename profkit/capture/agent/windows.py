@@ -70,7 +70,6 @@ class Windows:
         self._own = (0, 0)
 
     def phase(self) -> int:
-        """Return the current phase."""
         if self._times is not None:
             return self._times.phase()
         found: int = self._native.window_state()[0]
