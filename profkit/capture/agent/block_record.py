@@ -11,9 +11,9 @@ import sys
 from time import perf_counter
 
 from . import event_costs, native, process_facts, record_file, settings
+from .native import PER_THREAD, Tracer
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
-from .tracer import PER_THREAD, Tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

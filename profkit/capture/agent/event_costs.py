@@ -8,7 +8,7 @@ import sys
 from time import perf_counter
 
 from . import process_facts, settings
-from .tracer import FREE_THREADED
+from .native import FREE_THREADED
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from _thread import get_ident
 from itertools import starmap
 from time import perf_counter
 
-from .tracer import PER_THREAD, Collector
+from .native import PER_THREAD, Collector
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # importing `typing` would cost each target process milli
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-    from .tracer import Tracer
+    from .native import Tracer
 
 
 _boot_id: List[str] = []

@@ -18,10 +18,10 @@ from time import time as wall_time
 
 from . import event_costs, native, process_facts, settings, windows
 from .import_hook import after_import
+from .native import FREE_THREADED, PER_THREAD, Tracer
 from .own_profilers import OwnProfilers
 from .process_record import ProcessRecord
 from .tier_changes import Tiers, overhead_asked
-from .tracer import FREE_THREADED, PER_THREAD, Tracer
 from .undisturbed import collect_again, heed_interrupts, ignore_interrupts, need_room, without_collections
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds

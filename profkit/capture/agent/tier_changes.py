@@ -10,13 +10,13 @@ import os
 from time import perf_counter
 
 from . import native, settings
-from .tracer import FREE_THREADED
+from .native import FREE_THREADED
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, List, Set, Tuple
 
-    from .tracer import Tracer
+    from .native import Tracer
 
 _os_symlink = os.symlink
 
