@@ -32,8 +32,6 @@ FUNCTIONS = ("auto", "trace", "sample", "none")
 _LEAVING_S = 5.0
 #: Processes that are asked at the same time to run the agent.
 _AT_ONCE = 16
-#: Seconds beyond the requested time after which an agent stops by itself, in case profkit is killed.
-_LONGER_S = 60.0
 #: Least seconds between scans of /proc for new processes, and the part of a CPU they may take.
 _LOOK_S, _LOOK_SHARE = 0.2, 0.005
 #: Share of failed readings worth a notice; from Python 3.11 on, programs of small functions lose 20 to 34 %.
@@ -184,7 +182,7 @@ class _Attachment:
         write_facts(self._spool, self._facts)  # so that the records can be merged if profkit is killed
         before = host.take_reading()
         begin = time.monotonic()
-        latest = begin + self._duration_s + _LONGER_S
+        latest = begin + self._duration_s + pyspy.LONGER_S
         sampler = Sampler(self._target.pid, self._spool, running=True)
         sampling = None
         try:
