@@ -148,18 +148,15 @@ def quota_cpus(directories: Optional[List[str]] = None) -> Optional[float]:
     quotas = []
     for directory in cgroup_directories("cpu") if directories is None else directories:
         try:
-            quota, period = text(directory + "/cpu.max").split()
-        except (OSError, ValueError):
             try:
+                quota, period = text(directory + "/cpu.max").split()
+            except (OSError, ValueError):
                 quota, period = (text(directory + "/cpu.cfs_%s_us" % name) for name in ("quota", "period"))
-            except OSError:
-                continue
-        try:
             if int(quota) > 0:
                 quotas.append(int(quota) / int(period))
-        except (ValueError, ZeroDivisionError):
-            continue  # "max"
-    return min(quotas) if quotas else None
+        except (OSError, ValueError, ZeroDivisionError):
+            continue  # no quota there, or "max"
+    return min(quotas, default=None)
 
 
 def limiting(directories: List[str]) -> Optional[str]:
