@@ -152,13 +152,11 @@ class Meters:
             values[name] = self._risen(name, values[name])
         n = len(self.time_ns)
         self.time_ns.append(now_ns)
-        for name, value in values.items():
+        for name in values:
             if name not in self.columns:
                 self.columns[name] = array("d", [math.nan]) * n
-            self.columns[name].append(value)
-        for column in self.columns.values():
-            if len(column) == n:
-                column.append(math.nan)
+        for name, column in self.columns.items():
+            column.append(values.get(name, math.nan))
 
     def idle_cpus(self) -> float:
         """Return how many CPUs were idle over the last readings, 0 if unknown."""
