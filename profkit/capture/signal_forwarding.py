@@ -139,7 +139,7 @@ class Signals:
             self._target = None
 
     def _pass_on(self, target: subprocess.Popen[bytes], witness: _Witness) -> None:
-        while not _has_ended(target):
+        while os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             received = signal.sigwaitinfo(_AWAITED)
             if received.si_signo == signal.SIGCHLD:
                 continue
@@ -231,10 +231,6 @@ def held_back() -> Iterator[Signals]:
         yield signals
     finally:
         signals._end()
-
-
-def _has_ended(target: subprocess.Popen[bytes]) -> bool:
-    return os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _pending(pid: int) -> set[int]:
