@@ -146,10 +146,11 @@ def pack_spool(
         windows=selected.shown,
         yardsticks=launch.yardsticks,
     )
+    state = "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
     run = Run(
         path=str(spool),
         processes=tuple(_primary_first(processes))
-        or (Process(command=manifest.command, exit=_state_of_target(launch), profiled=False),),
+        or (Process(command=manifest.command, exit=state, profiled=False),),
         manifest=manifest,
         machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),
@@ -187,10 +188,6 @@ def captures_on(spool: Path) -> bool:
 def _launcher_alive(launch: Launch) -> bool | None:
     own = launch.launcher
     return None if own is None else is_alive(own.kernel, own.pid, own.born)
-
-
-def _state_of_target(launch: Launch) -> str:
-    return "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
 
 
 def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None) -> float:
