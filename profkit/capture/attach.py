@@ -68,7 +68,7 @@ def attach(
                     problem = (
                         f"cannot be written ({error.strerror or error}); free some space, and attach again"
                     )
-                    raise UsageError(problem, parameter="output", value=path) from None
+                    raise UsageError(problem, "output", path) from None
         finally:
             remove_spool(spool)
         if written is not None:
@@ -108,21 +108,18 @@ class _Target:
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
             raise UsageError("attaching to a process needs /proc, and there is none here")
         if pid == os.getpid():
-            raise UsageError(
-                "that is profkit itself; name the process to attach to", parameter="pid", value=pid
-            )
+            raise UsageError("that is profkit itself; name the process to attach to", "pid", pid)
         try:
             name, fields = read_stat(f"/proc/{pid}/stat")
         except (OSError, ValueError):
-            problem = "there is no such process; ps -ef lists those that run"
-            raise UsageError(problem, parameter="pid", value=pid) from None
+            raise UsageError("there is no such process; ps -ef lists those that run", "pid", pid) from None
         whole = _process_of(pid)
         if whole != pid:
-            raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
+            raise UsageError(f"it is a thread; name its process, {whole}", "pid", pid)
         if fields[0] in (b"Z", b"X"):
-            raise UsageError("it has ended (zombie process)", parameter="pid", value=pid)
+            raise UsageError("it has ended (zombie process)", "pid", pid)
         if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not words(pid, "cmdline"):
-            raise UsageError("it is a kernel thread; name a program", parameter="pid", value=pid)
+            raise UsageError("it is a kernel thread; name a program", "pid", pid)
         environment = dict(word.partition("=")[::2] for word in words(pid, "environ"))
         try:
             cwd = os.readlink(f"/proc/{pid}/cwd")
@@ -228,7 +225,7 @@ class _Attachment:
                 f"it is another user's, who cannot be given the spool directory ({error.strerror}); "
                 "attach as that user, or use --functions sample or none"
             )
-            raise UsageError(problem, parameter="pid", value=self._target.pid) from None
+            raise UsageError(problem, "pid", self._target.pid) from None
 
     def _look(self, until: float) -> None:
         """Ask every new Python of the tree to run the agent, all at once; note those that refuse."""

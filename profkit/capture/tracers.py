@@ -117,7 +117,7 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
         problem = f"did not answer within {PATIENCE_S:.0f} s; name another one"
     except (ValueError, LookupError, TypeError, AttributeError):
         problem = "is not a working Python; name another one"
-    raise UsageError(problem, parameter="python", value=path)
+    raise UsageError(problem, "python", path)
 
 
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
