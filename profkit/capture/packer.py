@@ -10,16 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit import __version__
-from profkit.capture import (
-    captured_windows,
-    counters,
-    endings,
-    machines,
-    nvtx,
-    program_files,
-    record_notices,
-    records,
-)
+from profkit.capture import captured_windows, counters, endings, machines, nvtx, program_files, record_notices
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.lightning_ranks import with_lightning_ranks
@@ -27,6 +18,7 @@ from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
 from profkit.capture.provenance import installed_packages
 from profkit.capture.record_types import Launch, Launcher, Record, Sampled
+from profkit.capture.records import read_launch
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool_records import SpoolRecords, last_records
 from profkit.capture.tables import ThreadTables
@@ -170,7 +162,7 @@ def pack_spool(
 def _read_launch(spool: Path) -> Launch:
     path = spool / "launch.json"
     try:
-        return records.read_launch(path)
+        return read_launch(path)
     except OSError as error:
         raise FormatError(spool, f"is not a spool directory: {error.strerror}: launch.json") from None
     except ValueError as error:
