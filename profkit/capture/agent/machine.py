@@ -46,10 +46,7 @@ def cpu_seconds(stat: str) -> Dict[str, Any]:
     ticks = [int(word) for word in stat.partition("\n")[0].split()[1:]] + [0] * 10
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
     per_second = os.sysconf("SC_CLK_TCK")
-    return {
-        "busy_s": (user + nice + system + irq + softirq) / per_second,
-        "steal_s": steal / per_second,
-    }
+    return {"busy_s": (user + nice + system + irq + softirq) / per_second, "steal_s": steal / per_second}
 
 
 def pressure_s(pressure: str) -> float:

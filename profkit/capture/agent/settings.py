@@ -197,9 +197,7 @@ def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
     return place_of(environ)[:2]
 
 
-def place_of(
-    environ: Mapping[str, str],
-) -> Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]:
+def place_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]:
     """Return ``(rank, world size, local rank, node)`` as set by the launcher; ``None`` for what is unset.
 
     The local rank counts the job's ranks on one node, `node` the job's nodes, both from 0.
