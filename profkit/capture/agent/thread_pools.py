@@ -11,7 +11,7 @@ import sys
 from _frozen_importlib_external import ExtensionFileLoader
 
 from . import process_facts
-from .pool_libraries import PACKAGES, NativeLibrary, ready
+from .pool_libraries import LIBRARIES, PACKAGES, NativeLibrary, ready
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     Row = List[Any]
 
 #: Prefixes of the file names of native libraries and their parts, and prefixes to exclude.
-_STARTS = tuple(start for kind in NativeLibrary.registered for start in kind.starts + kind.part_starts)
-_OTHERS = tuple(start for kind in NativeLibrary.registered for start in kind.other_starts)
+_STARTS = tuple(start for kind in LIBRARIES for start in kind.starts + kind.part_starts)
+_OTHERS = tuple(start for kind in LIBRARIES for start in kind.other_starts)
 
 #: Pools with a size for each thread; PyTorch's belongs to an OpenMP runtime.
 _PER_THREAD = frozenset(
     ["torch"]
-    + [kind.name for kind in NativeLibrary.registered if kind.per_thread]
+    + [kind.name for kind in LIBRARIES if kind.per_thread]
     + [package.name for package in PACKAGES if package.per_thread]
 )
 
@@ -130,7 +130,7 @@ def library_of(path: str) -> Optional[Type[NativeLibrary]]:
     name = path.rpartition("/")[2]
     if name.startswith(_OTHERS):
         return None
-    return next((kind for kind in NativeLibrary.registered if name.startswith(kind.starts)), None)
+    return next((kind for kind in LIBRARIES if name.startswith(kind.starts)), None)
 
 
 class Calls:
