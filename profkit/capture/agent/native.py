@@ -110,6 +110,7 @@ class Tracer:
 
     def start(self) -> None:
         """Begin with the calling thread."""
+        self.resume()
 
     def threading_is_there(self, threading: Any, again: bool = False) -> None:
         """Have new threads of `threading` begin with our hook, up to Python 3.11; `again` replaces one.
@@ -126,6 +127,7 @@ class Tracer:
 
     def finish(self) -> None:
         """Close this thread's open calls with exact times, and stop following it."""
+        self.pause()
 
     def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
         """Begin to trace threads (native id by ident) in the middle of their calls.
@@ -267,9 +269,6 @@ class ProcessTracer(Tracer):
         self._collector = collector()
         self._running = False
 
-    def start(self) -> None:
-        self.resume()
-
     def sees(self) -> bool:
         return self._running and not self._collector.displaced()
 
@@ -303,9 +302,6 @@ class ProcessTracer(Tracer):
         if self._running:
             self._running = False
             self._collector.disable()
-
-    def finish(self) -> None:
-        self.pause()
 
     def displaced(self) -> bool:
         return bool(self._collector.displaced())
