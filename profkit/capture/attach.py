@@ -32,8 +32,6 @@ FUNCTIONS = ("auto", "trace", "sample", "none")
 _LEAVING_S = 5.0
 #: Processes that are asked at the same time to run the agent.
 _AT_ONCE = 16
-#: Seconds beyond the requested time after which an agent stops by itself, in case profkit is killed.
-_LONGER_S = 60.0
 #: Least seconds between scans of /proc for new processes, and the part of a CPU they may take.
 _LOOK_S, _LOOK_SHARE = 0.2, 0.005
 #: Share of failed readings worth a notice; from Python 3.11 on, programs of small functions lose 20 to 34 %.
@@ -70,7 +68,7 @@ def attach(
                     problem = (
                         f"cannot be written ({error.strerror or error}); free some space, and attach again"
                     )
-                    raise UsageError(problem, parameter="output", value=path) from None
+                    raise UsageError(problem, "output", path) from None
         finally:
             remove_spool(spool)
         if written is not None:
@@ -110,21 +108,18 @@ class _Target:
         if not sys.platform.startswith("linux") or not os.path.exists("/proc/self/stat"):
             raise UsageError("attaching to a process needs /proc, and there is none here")
         if pid == os.getpid():
-            raise UsageError(
-                "that is profkit itself; name the process to attach to", parameter="pid", value=pid
-            )
+            raise UsageError("that is profkit itself; name the process to attach to", "pid", pid)
         try:
             name, fields = read_stat(f"/proc/{pid}/stat")
         except (OSError, ValueError):
-            problem = "there is no such process; ps -ef lists those that run"
-            raise UsageError(problem, parameter="pid", value=pid) from None
+            raise UsageError("there is no such process; ps -ef lists those that run", "pid", pid) from None
         whole = _process_of(pid)
         if whole != pid:
-            raise UsageError(f"it is a thread; name its process, {whole}", parameter="pid", value=pid)
+            raise UsageError(f"it is a thread; name its process, {whole}", "pid", pid)
         if fields[0] in (b"Z", b"X"):
-            raise UsageError("it has ended (zombie process)", parameter="pid", value=pid)
+            raise UsageError("it has ended (zombie process)", "pid", pid)
         if fields[6] == b"-1" and not os.path.exists(f"/proc/{pid}/exe") and not words(pid, "cmdline"):
-            raise UsageError("it is a kernel thread; name a program", parameter="pid", value=pid)
+            raise UsageError("it is a kernel thread; name a program", "pid", pid)
         environment = dict(word.partition("=")[::2] for word in words(pid, "environ"))
         try:
             cwd = os.readlink(f"/proc/{pid}/cwd")
@@ -184,7 +179,7 @@ class _Attachment:
         write_facts(self._spool, self._facts)  # so that the records can be merged if profkit is killed
         before = host.take_reading()
         begin = time.monotonic()
-        latest = begin + self._duration_s + _LONGER_S
+        latest = begin + self._duration_s + pyspy.LONGER_S
         sampler = Sampler(self._target.pid, self._spool, running=True)
         sampling = None
         try:
@@ -230,7 +225,7 @@ class _Attachment:
                 f"it is another user's, who cannot be given the spool directory ({error.strerror}); "
                 "attach as that user, or use --functions sample or none"
             )
-            raise UsageError(problem, parameter="pid", value=self._target.pid) from None
+            raise UsageError(problem, "pid", self._target.pid) from None
 
     def _look(self, until: float) -> None:
         """Ask every new Python of the tree to run the agent, all at once; note those that refuse."""

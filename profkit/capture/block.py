@@ -24,8 +24,6 @@ from profkit.capture.spool import write_facts
 from profkit.capture.yardsticks import Yardsticks
 from profkit.errors import CaptureError, ProfkitError
 
-__all__ = ["Block", "capture"]
-
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
@@ -74,10 +72,6 @@ class Block(agent.Leaving):
     def __init__(self, output: str | os.PathLike[str], *, charged: bool = True) -> None:
         self._path = Path(output)
         self._charged = charged
-        self._spool = Path()
-        self._facts: dict[str, Any] = {}
-        self._yardsticks = Yardsticks()
-        self._before: host.Reading | None = None
 
     @property
     def path(self) -> str:
@@ -142,7 +136,6 @@ class Block(agent.Leaving):
         from profkit.capture.source_cache import Sources, cache_file
         from profkit.formats.runfile import write_run
 
-        assert self._before is not None
         readings = [asdict(self._before), asdict(host.take_reading())]
         self._yardsticks.read_all("after")
         facts = {

@@ -51,17 +51,15 @@ class Windows:
 
     def process(self, process: Process, kernel: str, life_ns: tuple[int, int] | None) -> Process | None:
         """Return a process cut to the windows, or ``None``; `life_ns` is its begin and end, if known."""
-        spans = self.spans.get(kernel, ())
+        spans, samples = self.spans.get(kernel, ()), process.samples
         if life_ns is None:
-            samples = process.samples
             if samples is None or not len(samples):
                 return None
             life_ns = int(samples.time_ns.min()), int(samples.time_ns.max())
         alive = _within(spans, *life_ns)
         if not alive and not any(len(thread.profile) for thread in process.threads):
             return None
-        threads = tuple(_thread(thread, process.samples, spans, life_ns[1]) for thread in process.threads)
-        samples = process.samples
+        threads = tuple(_thread(thread, samples, spans, life_ns[1]) for thread in process.threads)
         return replace(
             process,
             wall_s=_length(alive) / 1e9,

@@ -22,16 +22,7 @@ from profkit.capture import records as record_files
 from profkit.capture import sampler
 from profkit.capture.agent import settings
 from profkit.capture.proc_files import is_alive
-from profkit.capture.record_types import (
-    Folded,
-    Launch,
-    ProcessKey,
-    Record,
-    Sampled,
-    SeenProcess,
-    SeenThread,
-    Task,
-)
+from profkit.capture.record_types import Launch, ProcessKey, Record, Sampled, SeenProcess, SeenThread, Task
 from profkit.model import Host, Machine, Notice, Process, Profile, Sampler, Thread, ThreadSamples
 from profkit.model.arrays import Ints, known, known_sum
 from profkit.model.pauses import STOPPED, WAITS
@@ -169,7 +160,7 @@ def _merged(process: Process, seen: SeenProcess, hidden: set[int], *, final: boo
         threads.append(_awake_in_queue(_greater(own, counted[-1]), counted[-1].rows) if counted else own)
         del counted[-1:]
     others = [thread for rest in by_tid.values() for thread in rest]
-    threads += _listed(others, seen.folded)
+    threads += _listed(others, seen)
     waited_s = known_sum(thread.run_queue_wait_s for thread in threads)
     return replace(
         process,
@@ -241,9 +232,9 @@ def _thread(counted: SeenThread) -> Thread:
     return Thread(Profile.empty(), counted.tid, counted.name, **of_task(counted))
 
 
-def _listed(counted: Sequence[SeenThread], folded: Folded) -> list[Thread]:
-    """Return the threads that ran most, and one row for all others."""
-    number, run_ns, wait_ns = folded.threads, folded.run_ns, folded.wait_ns
+def _listed(counted: Sequence[SeenThread], seen: SeenProcess) -> list[Thread]:
+    """Return the threads of a process that ran most, and one row for all others."""
+    number, run_ns, wait_ns = seen.folded.threads, seen.folded.run_ns, seen.folded.wait_ns
     kept = list(counted)
     if len(kept) > MOST_LISTED:
         kept.sort(key=lambda thread: -thread.run_ns)
@@ -263,7 +254,7 @@ def _unprofiled(seen: SeenProcess, sampled: Sampled, launch: Launch, role: str, 
     root = seen.pid == sampled.root
     # The main thread first, as everywhere.
     counted = sorted(seen.threads, key=lambda thread: thread.tid != seen.pid)
-    threads = _listed(counted, seen.folded)
+    threads = _listed(counted, seen)
     wall = launch.wall_s if root else (seen.last_ns - seen.first_ns) / 1e9
     alive = is_alive(sampled.kernel, seen.pid, seen.born) if seen.alive else False
     if alive:

@@ -106,11 +106,10 @@ def cpu_list(text: str) -> tuple[int, ...] | None:
     numbers: set[int] = set()
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")
-        if not (first.isascii() and first.isdigit() and (not dash or (last.isascii() and last.isdigit()))):
+        last = last if dash else first
+        if not (is_number(first) and is_number(last)) or max(len(first), len(last)) > 6:
             return None
-        if len(first) > 6 or len(last) > 6:
-            return None
-        numbers.update(range(int(first), int(last or first) + 1))
+        numbers.update(range(int(first), int(last) + 1))
     return tuple(sorted(numbers))
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profkit.capture.agent import machine, process_facts
-from profkit.capture.agent.machine import quota_cpus as quota_cpus
 
 if TYPE_CHECKING:
     from profkit.model import Host
@@ -43,7 +42,7 @@ def read_host() -> Host:
         cpu_model=_cpu_model(),
         cpus=os.cpu_count(),
         affinity=len(allowed) or None,
-        quota_cpus=quota_cpus(),
+        quota_cpus=machine.quota_cpus(),
         affinity_cpus=tuple(allowed),
     )
 
@@ -51,7 +50,7 @@ def read_host() -> Host:
 def cpus_to_use() -> float:
     """Return the CPUs that affinity and quota leave to the calling process."""
     affinity = len(process_facts.affinity()) or os.cpu_count() or 1
-    return min(float(affinity), quota_cpus() or float("inf"))
+    return min(float(affinity), machine.quota_cpus() or float("inf"))
 
 
 def _cpu_model() -> str:

@@ -48,7 +48,7 @@ def capture(
     *,
     repeat: int = 1,
     written: Callable[[Path, Run], None] | None = None,
-    say: Callable[[str], None] | None = None,
+    say: Callable[[str], None] = lambda line: None,
     packing: Packing | None = None,
     nvtx_shim: bool = False,
     selection: Selection = EVERYTHING,
@@ -67,7 +67,6 @@ def capture(
     selection.check()
     status = 0
     written = written or (lambda path, run: None)
-    say = say or (lambda line: None)
     packing = packing or contextlib.nullcontext(lambda doing: None)
     with signal_forwarding.held_back() as signals, contextlib.ExitStack() as names_kept:
         target_in = partial(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from profkit.capture.agent.settings import is_number
@@ -20,27 +20,23 @@ def with_lightning_ranks(found: Sequence[Record]) -> list[Record]:
         if told is not None and first in by_pid and _told(by_pid[first]) is None:
             local, node, size = told
             groups[first] = node, max(groups.get(first, (0, 1, 0))[1], local + 1), size
-    return [_placed(record, by_pid, groups) for record in found]
 
+    def placed(record: Record) -> Record:
+        """Return a record with the rank of its nearest ancestor that has one."""
+        local, at, seen = 0, (record.kernel, record.pid), set()
+        while record.rank is None and at in by_pid and at not in seen:
+            if at in groups:
+                node, here, size = groups[at]
+                return replace(record, rank=node * here + local, world_size=size, local_rank=local, node=node)
+            seen.add(at)
+            above = (record.kernel, by_pid[at].ppid)
+            told = _told(by_pid[at])
+            if above in groups and told is not None:
+                local = told[0]
+            at = above
+        return record
 
-def _placed(
-    record: Record,
-    by_pid: Mapping[tuple[str, int], Record],
-    groups: Mapping[tuple[str, int], tuple[int, int, int]],
-) -> Record:
-    """Return a record with the rank of its nearest ancestor that has one."""
-    local, at, seen = 0, (record.kernel, record.pid), set()
-    while record.rank is None and at in by_pid and at not in seen:
-        if at in groups:
-            node, here, size = groups[at]
-            return replace(record, rank=node * here + local, world_size=size, local_rank=local, node=node)
-        seen.add(at)
-        above = (record.kernel, by_pid[at].ppid)
-        told = _told(by_pid[at])
-        if above in groups and told is not None:
-            local = told[0]
-        at = above
-    return record
+    return list(map(placed, found))
 
 
 def _told(record: Record) -> tuple[int, int, int] | None:

@@ -49,14 +49,13 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
             throttled_periods=int(_last(series, "throttled_periods") or 0),
             periods=int(periods),
         )
-    quotas = known([found.quota_cpus, sampled.machine.quota_cpus])
     refaulted = _last(series, "refaulted_bytes")
     return replace(
         found,
         memory_limit_bytes=sampled.machine.memory_limit_bytes,
         refaulted_bytes=None if refaulted is None else int(refaulted),
         peak_runnable=int(max(peaks)) if peaks else None,
-        quota_cpus=min(quotas) if quotas else None,
+        quota_cpus=min(known([found.quota_cpus, sampled.machine.quota_cpus]), default=None),
     )
 
 
@@ -82,14 +81,13 @@ def _between(start: Reading, end: Reading, host: Host) -> Machine:
     for name in ("time_s", "busy_s", "steal_s", "psi_some_s", "throttled_s", "throttled_periods", "periods"):
         first, last = getattr(start, name), getattr(end, name)
         risen[name] = None if first is None or last is None else max(type(last)(0), last - first)
-    seen = [r for r in (start.runnable, end.runnable) if r is not None]
     return Machine(
         cpus=host.cpus,
         quota_cpus=host.quota_cpus,
         wall_s=risen.pop("time_s"),
         **risen,
         load=end.load,
-        peak_runnable=max(seen) if seen else None,
+        peak_runnable=max(known((start.runnable, end.runnable)), default=None),
     )
 
 

@@ -92,7 +92,6 @@ class MappedFile:
 
     @property
     def codes(self) -> Codes:
-        """Return the functions of all threads."""
         return self.functions.codes
 
     @property

@@ -17,15 +17,8 @@ from profkit.capture.proc_files import lives
 #: Columns that rise: the rise since the first reading is kept.
 RISING = frozenset(
     (
-        "busy_s",
-        "steal_s",
-        "psi_some_s",
-        "psi_io_some_s",
-        "cgroup_psi_some_s",
-        "throttled_s",
-        "throttled_periods",
-        "periods",
-        "refaulted_bytes",
+        *("busy_s", "steal_s", "psi_some_s", "psi_io_some_s", "cgroup_psi_some_s"),
+        *("throttled_s", "throttled_periods", "periods", "refaulted_bytes"),
     )
 )
 #: Bytes read of a file; of ``/proc/stat`` the first line, the sum, suffices.
@@ -159,13 +152,11 @@ class Meters:
             values[name] = self._risen(name, values[name])
         n = len(self.time_ns)
         self.time_ns.append(now_ns)
-        for name, value in values.items():
+        for name in values:
             if name not in self.columns:
                 self.columns[name] = array("d", [math.nan]) * n
-            self.columns[name].append(value)
-        for column in self.columns.values():
-            if len(column) == n:
-                column.append(math.nan)
+        for name, column in self.columns.items():
+            column.append(values.get(name, math.nan))
 
     def idle_cpus(self) -> float:
         """Return how many CPUs were idle over the last readings, 0 if unknown."""
@@ -209,5 +200,4 @@ class Meters:
 
 
 def _greatest(values: array[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return max(known) if known else math.nan
+    return max((value for value in values if not math.isnan(value)), default=math.nan)

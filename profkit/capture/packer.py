@@ -10,16 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profkit import __version__
-from profkit.capture import (
-    captured_windows,
-    counters,
-    endings,
-    machines,
-    nvtx,
-    program_files,
-    record_notices,
-    records,
-)
+from profkit.capture import captured_windows, counters, endings, machines, nvtx, program_files, record_notices
 from profkit.capture import host as host_facts
 from profkit.capture.agent import settings
 from profkit.capture.lightning_ranks import with_lightning_ranks
@@ -27,36 +18,20 @@ from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
 from profkit.capture.provenance import installed_packages
 from profkit.capture.record_types import Launch, Launcher, Record, Sampled
+from profkit.capture.records import read_launch
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool_records import SpoolRecords, last_records
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
-from profkit.model import (
-    Host,
-    Manifest,
-    Process,
-    Profile,
-    ProfileError,
-    Roots,
-    Run,
-    Thread,
-)
+from profkit.model import Host, Manifest, Process, Profile, ProfileError, Roots, Run, Thread
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
 #: Facts of a process as its record has them.
 _AS_RECORDED = (
-    *(
-        "cpu_s",
-        "voluntary_switches",
-        "involuntary_switches",
-        "peak_memory_bytes",
-        "page_faults",
-        "read_bytes",
-        "storage_bytes",
-    ),
-    *("environment", "tiers", "effect"),
+    *("cpu_s", "voluntary_switches", "involuntary_switches", "peak_memory_bytes", "page_faults"),
+    *("read_bytes", "storage_bytes", "environment", "tiers", "effect"),
 )
 
 
@@ -163,10 +138,11 @@ def pack_spool(
         windows=selected.shown,
         yardsticks=launch.yardsticks,
     )
+    state = "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
     run = Run(
         path=str(spool),
         processes=tuple(_primary_first(processes))
-        or (Process(command=manifest.command, exit=_state_of_target(launch), profiled=False),),
+        or (Process(command=manifest.command, exit=state, profiled=False),),
         manifest=manifest,
         machine=machine,
         warnings=tuple(dict.fromkeys(warnings)),
@@ -186,7 +162,7 @@ def pack_spool(
 def _read_launch(spool: Path) -> Launch:
     path = spool / "launch.json"
     try:
-        return records.read_launch(path)
+        return read_launch(path)
     except OSError as error:
         raise FormatError(spool, f"is not a spool directory: {error.strerror}: launch.json") from None
     except ValueError as error:
@@ -204,10 +180,6 @@ def captures_on(spool: Path) -> bool:
 def _launcher_alive(launch: Launch) -> bool | None:
     own = launch.launcher
     return None if own is None else is_alive(own.kernel, own.pid, own.born)
-
-
-def _state_of_target(launch: Launch) -> str:
-    return "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
 
 
 def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None) -> float:

@@ -20,11 +20,7 @@ def run_facts(command: Sequence[str], cwd: str, environment: Mapping[str, str]) 
         "cwd": cwd,
         "environment": environment,
         "started": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-        "clocks": {
-            "time": time.time(),
-            "perf_counter": time.perf_counter(),
-            "monotonic": time.monotonic(),
-        },
+        "clocks": {"time": time.time(), "perf_counter": time.perf_counter(), "monotonic": time.monotonic()},
         "exit_status": None,
         "warnings": [],
     }

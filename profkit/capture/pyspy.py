@@ -39,8 +39,8 @@ _AHEAD_S = 5.0
 _ATTEMPTS = 3
 #: Seconds for py-spy to write its file, which it does at its next reading.
 _PATIENCE_S = 30.0
-#: Seconds beyond the requested time after which py-spy ends by itself, in case profkit is killed.
-_LONGER_S = 60.0
+#: Seconds beyond the requested time after which py-spy, or an agent, ends by itself, in case profkit is killed.
+LONGER_S = 60.0
 _FAILED = re.compile(r"Errors: (\d+)")
 
 
@@ -110,7 +110,7 @@ class Sampling:
         new = [pid for pid in pids if pid not in self._running and self._is_worth(pid)]
         if new and not self.rate_hz:
             self.rate_hz = _rate(sum(map(self._reading_s, new)))
-        longest = self._begin + self._duration_s + _LONGER_S - time.monotonic()
+        longest = self._begin + self._duration_s + LONGER_S - time.monotonic()
         for pid in new:
             output = self._directory / f"stacks-{pid}-{len(self._ended.get(pid, ()))}.json"
             self._running[pid] = _Spy(self._command, pid, self.rate_hz, output, longest)

@@ -127,10 +127,7 @@ def _process(name: str, value: Any) -> SeenProcess:
 
 _READING = Codec(Reading)
 _MACHINE = Codec(types.SeenMachine, elsewhere=("series",))
-_NOTES = Codec(
-    types.Notes,
-    readers={"own_profiler": _many(listed(types.Span), _MOST_ROWS)},
-)
+_NOTES = Codec(types.Notes, readers={"own_profiler": _many(listed(types.Span), _MOST_ROWS)})
 _RECORD = Codec(
     Record,
     elsewhere=("codes", "threads", "tiers", "effect"),
@@ -145,18 +142,10 @@ _RECORD = Codec(
 )
 _SEEN_THREAD = Codec(SeenThread, readers={"rows": _sample_rows})
 _SEEN_PROCESS = Codec(
-    SeenProcess,
-    readers={
-        "folded": listed(types.Folded),
-        "threads": _many(_SEEN_THREAD.read, _MOST_ROWS),
-    },
+    SeenProcess, readers={"folded": listed(types.Folded), "threads": _many(_SEEN_THREAD.read, _MOST_ROWS)}
 )
 _SAMPLED = Codec(
-    Sampled,
-    readers={
-        "machine": optional(_machine),
-        "processes": _many(_process, _MOST_PROCESSES),
-    },
+    Sampled, readers={"machine": optional(_machine), "processes": _many(_process, _MOST_PROCESSES)}
 )
 _LAUNCH = Codec(Launch)
 

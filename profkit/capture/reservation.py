@@ -151,4 +151,4 @@ def _cannot(path: Path, error: OSError) -> UsageError:
 
 
 def _refused(path: Path, problem: str) -> UsageError:
-    return UsageError(problem, parameter="output", value=path)
+    return UsageError(problem, "output", path)

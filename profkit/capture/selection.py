@@ -69,11 +69,8 @@ class Selection:
             try:
                 settings.ranks_asked(self.ranks)
             except ValueError as error:
-                raise UsageError(
-                    f"{str(error)!r} is neither a rank nor a range of ranks; an example is 0,4-7",
-                    parameter="ranks",
-                    value=self.ranks,
-                ) from None
+                problem = f"{str(error)!r} is neither a rank nor a range of ranks; an example is 0,4-7"
+                raise UsageError(problem, "ranks", self.ranks) from None
 
     def inject(self, environment: MutableMapping[str, str], clocks: dict[str, float]) -> None:
         """Put it into the target's environment; `clocks` are ``time`` and ``monotonic`` of its start, s."""

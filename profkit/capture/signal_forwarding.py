@@ -120,7 +120,7 @@ class Signals:
         if _CAN_WAIT:
             for number in _pending(os.getppid()) & _ENDING:
                 os.kill(os.getpid(), number)  # sent before this process existed, and meant for the target too
-            _set_mask(self._mask)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def wait(self, target: subprocess.Popen[bytes], ended: Callable[[], None]) -> None:
         """Wait for the target, and call `ended`, if possible before the target is reaped."""
@@ -139,7 +139,7 @@ class Signals:
             self._target = None
 
     def _pass_on(self, target: subprocess.Popen[bytes], witness: _Witness) -> None:
-        while not _has_ended(target):
+        while os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             received = signal.sigwaitinfo(_AWAITED)
             if received.si_signo == signal.SIGCHLD:
                 continue
@@ -171,7 +171,7 @@ class Signals:
         self._impatient, self._wishes = impatient, 0
         try:
             if _CAN_WAIT:
-                _set_mask(self._mask)
+                signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
             yield
         finally:
             self._impatient = None  # now the handler raises nothing
@@ -213,7 +213,7 @@ class Signals:
         if _CAN_WAIT:
             while signal.sigtimedwait(_FORWARDED, 0) is not None:
                 pass  # too late to have an effect
-            _set_mask(self._mask)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         for number, handler in self._handlers.items():
             if handler is not None:  # it was not installed by Python
                 signal.signal(number, handler)  # type: ignore[arg-type]
@@ -233,19 +233,11 @@ def held_back() -> Iterator[Signals]:
         signals._end()
 
 
-def _has_ended(target: subprocess.Popen[bytes]) -> bool:
-    return os.waitid(os.P_PID, target.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
 def _pending(pid: int) -> set[int]:
     with contextlib.suppress(OSError):
         for mask in status_words(read_file(f"/proc/{pid}/status", 1 << 16), b"ShdPnd"):
             return {int(number) for number in _FORWARDED if int(mask, 16) >> number - 1 & 1}
     return set()
-
-
-def _set_mask(mask: set[int] | set[signal.Signals]) -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _send(target: subprocess.Popen[bytes], number: int) -> None:

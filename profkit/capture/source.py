@@ -139,7 +139,7 @@ class SourceFile:
         first = int(starts[line - 1])
         text = self._text[first : self._end(first, has_block=not name.startswith("<"))]
         if "#" in text:
-            text = _COMMENT.sub(_without_comment, text)
+            text = _COMMENT.sub(lambda match: "" if match[0][0] == "#" else match[0], text)
         lines = list(filter(None, map(str.rstrip, text.split("\n"))))
         if not lines:
             return ""
@@ -245,11 +245,6 @@ def _indent(text: str, at: int) -> int:
 def _dedent(indent: int) -> re.Pattern[str]:
     """Return a pattern for the line break (a literal, which is fast) before code of at most this indent."""
     return re.compile(rf"\n(?=[ ]{{0,{indent}}}[^\s#]|\t{{0,{indent // 8}}}[^\s#])")
-
-
-def _without_comment(match: re.Match[str]) -> str:
-    found = match[0]
-    return "" if found[0] == "#" else found
 
 
 def _digest(text: str) -> str:

@@ -167,9 +167,6 @@ def _is_dead(facts: Path) -> bool:
     if not isinstance(pid, int) or not isinstance(born, int | None):
         return False
     alive = is_alive(str(boot or host), pid, born)
+    here = os.uname().nodename if hasattr(os, "uname") else ""
     # Nothing outlives a restart of its machine.
-    return alive is False or (alive is None and bool(boot) and host == _host())
-
-
-def _host() -> str:
-    return os.uname().nodename if hasattr(os, "uname") else ""
+    return alive is False or (alive is None and bool(boot) and host == here)

@@ -335,12 +335,7 @@ def _summed(rows: Index, values: npt.NDArray[_Value], n: int) -> npt.NDArray[_Va
     return sums
 
 
-def _counted(
-    table: ThreadTable,
-    row_of: Index,
-    ncalls: Ints,
-    primitive: Ints,
-) -> Mapping[str, Any]:
+def _counted(table: ThreadTable, row_of: Index, ncalls: Ints, primitive: Ints) -> Mapping[str, Any]:
     """Return the columns of calls, and how well they are known; open calls are exact."""
     known = table.estimates
     if known is None:

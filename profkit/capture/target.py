@@ -107,7 +107,10 @@ class Target:
         self._selection = selection
         if not selection.counters_only:
             inject = str(Path(__file__).parent / "agent" / "inject")
-            self._environment["PYTHONPATH"] = _python_path(inject, self._environment.get("PYTHONPATH", ""))
+            inherited = self._environment.get("PYTHONPATH", "")
+            # An empty entry means the current directory, an empty path nothing.
+            entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
+            self._environment["PYTHONPATH"] = os.pathsep.join([inject, *entries])
             tracers = users_tracers(environ)
             if tracers:
                 self._environment[settings.TRACERS_VARIABLE] = tracers
@@ -276,9 +279,3 @@ def _inject_nvtx(environment: MutableMapping[str, str], torch_shim: bool) -> lis
         # The nvtx package tests whether it is set, not its value.
         warnings.append({"code": "nvtx-disabled", "subject": environment["NVTX_DISABLE"]})
     return warnings
-
-
-def _python_path(inject: str, inherited: str) -> str:
-    """Put the agent's directory first; an empty entry means the current directory, an empty path nothing."""
-    entries = [entry for entry in inherited.split(os.pathsep) if entry != inject] if inherited else []
-    return os.pathsep.join([inject, *entries])

@@ -117,7 +117,7 @@ def ask(path: str, environ: Mapping[str, str], *, site: bool = False) -> Interpr
         problem = f"did not answer within {PATIENCE_S:.0f} s; name another one"
     except (ValueError, LookupError, TypeError, AttributeError):
         problem = "is not a working Python; name another one"
-    raise UsageError(problem, parameter="python", value=path)
+    raise UsageError(problem, "python", path)
 
 
 def build_tracers(named: Sequence[str], environ: Mapping[str, str]) -> list[Outcome]:
@@ -218,11 +218,8 @@ def _of_pyenv(environ: Mapping[str, str]) -> list[str]:
     """Return pyenv's interpreters, the oldest first."""
     root = environ.get("PYENV_ROOT") or os.path.join(environ.get("HOME", ""), ".pyenv")
     found = Path(root, "versions").glob("*/bin/python")
-    return [str(path) for path in sorted(found, key=lambda path: _numbers(path.parts[-3]))]
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)]
+    ordered = sorted(found, key=lambda path: [int(number) for number in re.findall(r"\d+", path.parts[-3])])
+    return list(map(str, ordered))
 
 
 def _directory(environ: Mapping[str, str]) -> Path:

@@ -26,8 +26,6 @@ _MOST_PIECES = 4096
 
 
 class Yardsticks:
-    """The yardsticks of one run."""
-
     def __init__(self) -> None:
         self._works: list[tuple[str, Callable[[], float]]] = []
         with contextlib.suppress(ImportError, MemoryError):  # it was not built, or cannot be loaded

@@ -11,9 +11,9 @@ import sys
 from time import perf_counter
 
 from . import event_costs, native, process_facts, record_file, settings
+from .native import PER_THREAD, Tracer
 from .reserve import RESERVE_SUFFIX
 from .thread_pools import Pools
-from .tracer import PER_THREAD, Tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _COUNTED = (
 #: Leading columns of a task: its number and its name.
 _TASK_COUNTERS = 2
 
-#: Seconds until the tracer calls `_never`: longer than any process lives.
+#: Seconds until the tracer calls what it serves: longer than any process lives.
 _NEVER_S = 1e9
 
 
@@ -92,7 +92,7 @@ class Recording:
         self._mapped = native.map_tables(self._module, self._path + RESERVE_SUFFIX, -1)
         if self._mapped:
             self._tracer = native.tracer(self._module)
-            self._module.serve(_never, _NEVER_S)  # it names threads
+            self._module.serve(lambda: _NEVER_S, _NEVER_S)  # it names threads
         threads = {_thread.get_ident(): _thread.get_native_id()}
         self._identity["begin_perf"] = perf_counter()
         try:
@@ -153,10 +153,6 @@ class Leaving:
 
     def _left(self, record: Dict[str, Any], failed: bool) -> None:
         raise NotImplementedError
-
-
-def _never() -> float:
-    return _NEVER_S
 
 
 _loaded: List[Any] = []

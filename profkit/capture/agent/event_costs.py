@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import sys
+from _thread import get_ident
 from time import perf_counter
 
 from . import process_facts, settings
-from .tracer import FREE_THREADED
+from .native import FREE_THREADED
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ _PROBES, _MOST_PROBES = 3, 12
 
 #: Part of an empty call's time that lies between its two events.
 _EMPTY_PART = 0.2
-
-#: A function in C: the thread's own ident, also after gevent or eventlet has patched the module.
-_get_ident = _thread.get_ident
 
 
 def take_out_costs(module: Any, spool: str = "") -> None:
@@ -86,7 +83,7 @@ def probe_costs(module: Any) -> Tuple[float, ...]:
         if probe + 1 >= _PROBES and all(with_events > without for with_events, without in zip(traced, plain)):
             break
     # The time for which a traced empty call is open.
-    python_inside, c_inside = collector.own_time(_empty.__code__), collector.own_time(_get_ident)
+    python_inside, c_inside = collector.own_time(_empty.__code__), collector.own_time(get_ident)
     by_call, by_c_code, c_call = (
         max(0.0, with_events - without) for with_events, without in zip(traced, plain)
     )
@@ -123,7 +120,7 @@ def _call_from_c(times: range = range(_PROBED_CALLS)) -> None:
         pass
 
 
-def _call_c(times: range = range(_PROBED_CALLS), function: Any = _get_ident) -> None:
+def _call_c(times: range = range(_PROBED_CALLS), function: Any = get_ident) -> None:
     for _ in times:
         function()
 

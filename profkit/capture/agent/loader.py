@@ -121,12 +121,7 @@ class _Importer:
         return self._package.__dict__[name]
 
     def bring(
-        self,
-        name: str,
-        of: "Any" = None,
-        local: "Any" = None,
-        wanted: "Sequence[str]" = (),
-        level: int = 0,
+        self, name: str, of: "Any" = None, local: "Any" = None, wanted: "Sequence[str]" = (), level: int = 0
     ) -> "Any":
         """Import, with the signature of `__import__`."""
         if level:
@@ -162,11 +157,7 @@ class _Importer:
         source = SourceFileLoader("%s.%s" % (_NAME, name), path)
         try:
             code: "Any" = source.get_code(source.name)
-        except (
-            EOFError,
-            TypeError,
-            ValueError,
-        ):  # truncated bytecode: a full disk, a limit on file size
+        except (EOFError, TypeError, ValueError):  # truncated bytecode: a full disk, a limit on file size
             code = source.source_to_code(source.get_data(path), path)
         if _rename is not None:
             _rename(code, "<frozen profkit.%s>" % name)

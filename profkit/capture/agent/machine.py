@@ -46,10 +46,7 @@ def cpu_seconds(stat: str) -> Dict[str, Any]:
     ticks = [int(word) for word in stat.partition("\n")[0].split()[1:]] + [0] * 10
     user, nice, system, _idle, _iowait, irq, softirq, steal = ticks[:8]
     per_second = os.sysconf("SC_CLK_TCK")
-    return {
-        "busy_s": (user + nice + system + irq + softirq) / per_second,
-        "steal_s": steal / per_second,
-    }
+    return {"busy_s": (user + nice + system + irq + softirq) / per_second, "steal_s": steal / per_second}
 
 
 def pressure_s(pressure: str) -> float:
@@ -148,18 +145,15 @@ def quota_cpus(directories: Optional[List[str]] = None) -> Optional[float]:
     quotas = []
     for directory in cgroup_directories("cpu") if directories is None else directories:
         try:
-            quota, period = text(directory + "/cpu.max").split()
-        except (OSError, ValueError):
             try:
+                quota, period = text(directory + "/cpu.max").split()
+            except (OSError, ValueError):
                 quota, period = (text(directory + "/cpu.cfs_%s_us" % name) for name in ("quota", "period"))
-            except OSError:
-                continue
-        try:
             if int(quota) > 0:
                 quotas.append(int(quota) / int(period))
-        except (ValueError, ZeroDivisionError):
-            continue  # "max"
-    return min(quotas) if quotas else None
+        except (OSError, ValueError, ZeroDivisionError):
+            continue  # no quota there, or "max"
+    return min(quotas, default=None)
 
 
 def limiting(directories: List[str]) -> Optional[str]:

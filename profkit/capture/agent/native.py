@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _imp
+import _lsprof
 import _thread
 import os
 import sys
@@ -10,11 +11,22 @@ from _frozen_importlib import ModuleSpec
 from _frozen_importlib_external import ExtensionFileLoader
 
 from . import __path__, settings
-from .tracer import FREE_THREADED, HERE, PER_THREAD, Tracer
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Dict, Optional
+
+#: Prefix of the agent's file names (see `loader`): its functions are not the target's.
+HERE = sys._getframe().f_code.co_filename.rpartition("native")[0]
+
+#: Whether each thread has its own collector.
+PER_THREAD = sys.version_info < (3, 12)
+
+#: Whether this Python has no GIL: stacks are sampled and no calls traced.
+FREE_THREADED = "t" in getattr(sys, "abiflags", "")
+
+#: cProfile's collector type, before ours replaces it for the target.
+Collector: Any = _lsprof.Profiler
 
 #: The file of profkit's API that the target calls (`profkit.start` and the like).
 _CALLS = os.path.join("profkit", "api", "windows.py")
@@ -88,6 +100,53 @@ def map_tables(module: Any, path: str, descriptor: int) -> bool:
         return bool(module.map_tables(path, HERE, descriptor))
     except (OSError, ValueError):
         return False  # e.g. a path that cannot be encoded
+
+
+class Tracer:
+    """A tracer of one process that sees nothing."""
+
+    #: The tracer's name in records.
+    kind = "none"
+
+    def start(self) -> None:
+        """Begin with the calling thread."""
+        self.resume()
+
+    def threading_is_there(self, threading: Any, again: bool = False) -> None:
+        """Have new threads of `threading` begin with our hook, up to Python 3.11; `again` replaces one.
+
+        The target must have imported `threading`: importing it in every process would cost short ones half of
+        what a capture adds.
+        """
+
+    def pause(self) -> None:
+        """Make room for the target's own profiler in this thread."""
+
+    def resume(self) -> None:
+        """Continue after the target's own profiler."""
+
+    def finish(self) -> None:
+        """Close this thread's open calls with exact times, and stop following it."""
+        self.pause()
+
+    def open(self, threads: Dict[int, int], warm: bool, fresh: bool, behind: int = 0, most: int = -1) -> None:
+        """Begin to trace threads (native id by ident) in the middle of their calls.
+
+        What was traced since `warm` is discarded with `fresh`. `behind` counts the frames outside the agent's
+        own that are not the target's. If `most` is given, this thread's other frames are left out, and calls of
+        those stay open at the end.
+        """
+
+    def close(self) -> None:
+        """Close open calls and stop tracing all threads until `open`, from any thread."""
+
+    def sees(self) -> bool:
+        """Whether a call of this thread would be noticed at once."""
+        return False
+
+    def displaced(self) -> bool:
+        """Whether this tracer no longer receives the events."""
+        return False
 
 
 class ThreadTracer(Tracer):
@@ -210,9 +269,6 @@ class ProcessTracer(Tracer):
         self._collector = collector()
         self._running = False
 
-    def start(self) -> None:
-        self.resume()
-
     def sees(self) -> bool:
         return self._running and not self._collector.displaced()
 
@@ -246,9 +302,6 @@ class ProcessTracer(Tracer):
         if self._running:
             self._running = False
             self._collector.disable()
-
-    def finish(self) -> None:
-        self.pause()
 
     def displaced(self) -> bool:
         return bool(self._collector.displaced())

@@ -15,11 +15,13 @@ from _thread import get_ident
 from itertools import starmap
 from time import perf_counter
 
-from .tracer import PER_THREAD, Collector
+from .native import PER_THREAD, Collector
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Tuple
+    from typing import Any, Dict, List, Tuple
+
+    from .session import Session
 
 #: Arguments for `starmap` that make one call without arguments.
 _NO_ARGUMENTS = ((),)
@@ -28,20 +30,10 @@ _KEPT = 4
 
 
 class OwnProfilers:
-    """The target's own profilers that are on, each with the ident of its thread.
+    """The target's own profilers that are on, each with the ident of its thread."""
 
-    `prepare` is called before one begins, `pause` makes room for it in the calling thread, and `resume` traces
-    this thread again; `follows` recognises the agent's hook for new threads.
-    """
-
-    def __init__(
-        self,
-        prepare: Callable[[], None],
-        pause: Callable[[], None],
-        resume: Callable[[], None],
-        follows: Callable[[Any], bool],
-    ) -> None:
-        self._prepare, self._pause, self._resume, self._follows = prepare, pause, resume, follows
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self.on: List[Tuple[Any, int]] = []
         #: When they were on, for the process's record.
         self.notes: Dict[str, Any] = {}
@@ -54,7 +46,7 @@ class OwnProfilers:
             _hide_collector(collector)
 
     def _begun(self, profiler: Any) -> None:
-        self._prepare()
+        self._session.begin_if_awaited()
         if not self.on:
             spans = self.notes.setdefault("own_profiler", [])
             if len(spans) < _KEPT:
@@ -64,7 +56,7 @@ class OwnProfilers:
                 self.notes["own_profiler_more"] = self.notes.get("own_profiler_more", 0) + 1
                 spans[-1][1] = None
         self.on.append((profiler, get_ident()))
-        self._pause()
+        self._session.pause()
 
     def _ended(self, profiler: Any) -> None:
         """Trace this thread again unless another of the target's profilers is on in it."""
@@ -73,7 +65,7 @@ class OwnProfilers:
         self.on = [(own, ident) for own, ident in self.on if own is not profiler]
         if not self.on and self.notes.get("own_profiler"):
             self.notes["own_profiler"][-1][1] = perf_counter()
-        self._resume()
+        self._session.trace_again()
 
     def _profiler(self) -> Any:
         """Return the built-in profiler, which tells us when it is on."""
@@ -130,7 +122,7 @@ class OwnProfilers:
 
     def _wrap_setprofile(self, collectors: Tuple[Any, ...]) -> None:
         original, current = sys.setprofile, sys.getprofile
-        begun, ended, follows = self._begun, self._ended, self._follows
+        begun, ended, follows = self._begun, self._ended, self._session.follows
         keys: Dict[int, Any] = {}
 
         def is_set(function: Any) -> None:

@@ -1,4 +1,4 @@
-"""Describe libraries with thread pools: a class for each native one, which setting `name` registers, and a table.
+"""Describe libraries with thread pools: a class for each native one, and a table of packages.
 
 Nothing here loads a library, starts a runtime or changes a size. `final` readings are made in the main thread
 at the end; others in the agent's thread, where a getter must take no lock. Variables are in
@@ -12,7 +12,7 @@ import sys
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Callable, ClassVar, List, Optional, Sequence, Tuple, Type
+    from typing import Any, Callable, List, Optional, Sequence, Tuple, Type
 
     #: Library, file, threads, version, CPUs that the library saw.
     Row = List[Any]
@@ -26,8 +26,6 @@ class NativeLibrary:
     thread has its own size. `one_pool`: several files answer for one pool.
     """
 
-    registered: ClassVar[List[Type[NativeLibrary]]] = []
-
     name = ""
     starts: Tuple[str, ...] = ()
     other_starts: Tuple[str, ...] = ()
@@ -35,10 +33,6 @@ class NativeLibrary:
     getter = ""
     per_thread = False
     one_pool = False
-
-    def __init_subclass__(cls) -> None:
-        if "name" in vars(cls):
-            NativeLibrary.registered.append(cls)
 
     def __init__(self, path: str, threads: Any, version: str = "", procs: Any = None) -> None:
         self.path = path
@@ -145,13 +139,7 @@ class MKL(NativeLibrary):
     """MKL, which loads its threading layer, possibly Intel's OpenMP, at first use."""
 
     name = "mkl"
-    starts = (
-        "libmkl_rt",
-        "libmkl_intel_lp64",
-        "libmkl_intel_ilp64",
-        "libmkl_gf_lp64",
-        "libmkl_gf_ilp64",
-    )
+    starts = ("libmkl_rt", "libmkl_intel_lp64", "libmkl_intel_ilp64", "libmkl_gf_lp64", "libmkl_gf_ilp64")
     part_starts = ("libmkl_sequential", "libmkl_intel_thread", "libmkl_gnu_thread", "libmkl_tbb_thread")
     getter = "MKL_Get_Max_Threads"
     per_thread = True
@@ -181,6 +169,9 @@ class TBB(NativeLibrary):
     name = "tbb"
     starts = ("libtbb",)
     other_starts = ("libtbbmalloc", "libtbbbind")
+
+
+LIBRARIES: Tuple[Type[NativeLibrary], ...] = (OpenBLAS, GNUOpenMP, LLVMOpenMP, IntelOpenMP, MKL, BLIS, TBB)
 
 
 class Package:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # importing `typing` would cost each target process milli
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-    from .tracer import Tracer
+    from .native import Tracer
 
 
 _boot_id: List[str] = []
@@ -173,9 +173,10 @@ def tasks(final: bool) -> List[List[Any]]:
     except OSError:
         return rows
     for tid in threads:
+        task = "/proc/self/task/%s/" % tid
         try:
-            run, wait, slices = read_file("/proc/self/task/%s/schedstat" % tid).split()
-            name = read_file("/proc/self/task/%s/comm" % tid).decode("utf-8", "replace").rstrip("\n")
+            run, wait, slices = read_file(task + "schedstat").split()
+            name = read_file(task + "comm").decode("utf-8", "replace").rstrip("\n")
         except (OSError, ValueError):
             continue  # the thread has ended, or the kernel keeps no such counters
         if name == settings.TRACER_THREAD:
@@ -183,14 +184,18 @@ def tasks(final: bool) -> List[List[Any]]:
         row: List[Any] = [int(tid), name, int(run), int(wait), int(slices)]
         if final:
             try:
-                row += _details("/proc/self/task/%s/" % tid)
+                _, fields = read_stat(task + "stat")
+                counts = switches(read_file(task + "status"))
+                ticks = os.sysconf("SC_CLK_TCK")
+                row += [int(fields[11]) / ticks, int(fields[12]) / ticks, *counts]
             except (OSError, ValueError, IndexError):
                 pass
         rows.append(row)
     return rows
 
 
-def _shared_objects() -> List[str]:
+def shared_objects() -> List[str]:
+    """Return the paths of the shared objects that this process has loaded; raise `OSError` without ``/proc``."""
     with open("/proc/self/maps", "rb") as stream:
         data = stream.read()
     found: Dict[str, None] = {}
@@ -205,27 +210,16 @@ def _shared_objects() -> List[str]:
     return list(found)
 
 
-def libraries() -> List[str]:
-    """Return the paths of the libraries that this process has loaded; raise `OSError` without ``/proc``."""
-    return [path for path in _shared_objects() if path.rpartition("/")[2][:3] == "lib"]
-
-
 def may_have_pools() -> bool:
     """Whether this process has loaded code that may have a pool of threads; true if that is unknown."""
     try:
-        for path in _shared_objects():
+        for path in shared_objects():
             folder, _, name = path.rpartition("/")
             if not (name.startswith(_WITHOUT_POOLS) or folder.endswith("/lib-dynload")):
                 return True
     except OSError:
         return True
     return False
-
-
-def _details(task: str) -> List[Any]:
-    _, fields = read_stat(task + "stat")
-    ticks = os.sysconf("SC_CLK_TCK")
-    return [int(fields[11]) / ticks, int(fields[12]) / ticks, *switches(read_file(task + "status"))]
 
 
 def read_file(path: str, size: int = 4096) -> bytes:
@@ -288,7 +282,6 @@ def words_of(line: bytes) -> List[str]:
 
 
 def command() -> List[str]:
-    """Return this process's command line."""
     try:
         with open("/proc/self/cmdline", "rb") as stream:
             words = words_of(stream.read())

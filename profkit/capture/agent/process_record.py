@@ -18,7 +18,7 @@ TYPE_CHECKING = False  # importing `typing` would cost each target process milli
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
 
-    from .tracer import Tracer
+    from .native import Tracer
 
 
 class ProcessRecord:

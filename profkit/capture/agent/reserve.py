@@ -71,7 +71,6 @@ class Reserve:
             _close(fd)
 
     def content(self) -> Iterator[bytes]:
-        """Yield the file's contents."""
         at = 0
         while self._found() is not None:
             part = os.pread(self.descriptor, _PART, at)

@@ -18,10 +18,10 @@ from time import time as wall_time
 
 from . import event_costs, native, process_facts, settings, windows
 from .import_hook import after_import
+from .native import FREE_THREADED, PER_THREAD, Tracer
 from .own_profilers import OwnProfilers
 from .process_record import ProcessRecord
 from .tier_changes import Tiers, overhead_asked
-from .tracer import FREE_THREADED, PER_THREAD, Tracer
 from .undisturbed import collect_again, heed_interrupts, ignore_interrupts, need_room, without_collections
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
@@ -64,9 +64,7 @@ class Session:
         self._following, self._follower = _thread.allocate_lock(), 0
         self._main_ident = _thread.get_ident()
         self._notes: Dict[str, Any] = {}
-        self._own_profilers = OwnProfilers(
-            self._begin_if_awaited, self._pause, self._trace_again, self._follows
-        )
+        self._own_profilers = OwnProfilers(self)
         self._over = self._ending = False
         self._share, self._samples_only = 0.0, False
         self._costly_starts = ""
@@ -335,7 +333,8 @@ class Session:
         if not self._awaits_call:
             self._begin_in_child()
 
-    def _begin_if_awaited(self) -> None:
+    def begin_if_awaited(self) -> None:
+        """Begin before a profiler of the target's own does, in a forked child."""
         if self._awaits_call:
             self._begin_in_child()
 
@@ -377,12 +376,12 @@ class Session:
                 try:
                     return original(*args, **kwargs)
                 finally:  # an exec that failed
-                    self._begin_if_awaited()
+                    self.begin_if_awaited()
                     self._over = self._ending = False
                     self._watch_windows()
                     self._watch_tiers()
                     self._write_first()  # the record says that the process has ended
-                    self._trace_again()
+                    self.trace_again()
 
             wrapper.__name__ = wrapper.__qualname__ = name
             wrapper.__module__ = "os"
@@ -398,14 +397,15 @@ class Session:
 
     # A target that profiles itself
 
-    def _follows(self, function: Any) -> bool:
+    def follows(self, function: Any) -> bool:
         """Whether a profile function is the tracer's hook for new threads."""
         return getattr(function, "__self__", None) is self._tracer
 
-    def _pause(self) -> None:
+    def pause(self) -> None:
+        """Make room for the target's profiler in this thread."""
         self._tracer.pause()
 
-    def _trace_again(self) -> None:
+    def trace_again(self) -> None:
         thread = _thread.get_ident()
         if self._phase == windows.OFF or self._sampled():
             return

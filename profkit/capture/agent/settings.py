@@ -45,9 +45,6 @@ RANKS_VARIABLE = "PROFKIT_RANKS"
 SAMPLER_BELL = "sampler.bell"
 WINDOWS_SUFFIX = ".windows"
 
-#: Bytes kept of a window's name.
-_WINDOW_NAME_BYTES = 100
-
 #: Version of the records in a spool directory, see docs/format.md; version 1 had no header.
 RECORD_FORMAT = 2
 
@@ -146,7 +143,6 @@ RANK_VARIABLES = (
 
 
 def recorded_environment(environ: Mapping[str, str]) -> Dict[str, str]:
-    """Return the part of an environment that is recorded."""
     return {name: value for name, value in environ.items() if name in RECORDED_VARIABLES}
 
 
@@ -165,12 +161,6 @@ def range_asked(text: str) -> Tuple[str, Optional[str]]:
     """Return the name and the domain of ``NAME[@DOMAIN]``; ``None`` for any domain."""
     name, at, domain = text.rpartition("@")
     return (name, None if domain == "*" else domain) if at and name else (text, None)
-
-
-def window_name(name: str) -> str:
-    """Return the kept part of a window's name."""
-    data = name.replace("\0", "").encode("utf-8", "replace")[:_WINDOW_NAME_BYTES]
-    return data.decode("utf-8", "ignore")
 
 
 def ranks_asked(text: str) -> Tuple[Tuple[int, int], ...]:
@@ -207,9 +197,7 @@ def rank_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int]]:
     return place_of(environ)[:2]
 
 
-def place_of(
-    environ: Mapping[str, str],
-) -> Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]:
+def place_of(environ: Mapping[str, str]) -> Tuple[Optional[int], Optional[int], Optional[int], Optional[int]]:
     """Return ``(rank, world size, local rank, node)`` as set by the launcher; ``None`` for what is unset.
 
     The local rank counts the job's ranks on one node, `node` the job's nodes, both from 0.

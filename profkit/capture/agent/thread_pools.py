@@ -11,7 +11,7 @@ import sys
 from _frozen_importlib_external import ExtensionFileLoader
 
 from . import process_facts
-from .pool_libraries import PACKAGES, NativeLibrary, ready
+from .pool_libraries import LIBRARIES, PACKAGES, NativeLibrary, ready
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     Row = List[Any]
 
 #: Prefixes of the file names of native libraries and their parts, and prefixes to exclude.
-_STARTS = tuple(start for kind in NativeLibrary.registered for start in kind.starts + kind.part_starts)
-_OTHERS = tuple(start for kind in NativeLibrary.registered for start in kind.other_starts)
+_STARTS = tuple(start for kind in LIBRARIES for start in kind.starts + kind.part_starts)
+_OTHERS = tuple(start for kind in LIBRARIES for start in kind.other_starts)
 
 #: Pools with a size for each thread; PyTorch's belongs to an OpenMP runtime.
 _PER_THREAD = frozenset(
     ["torch"]
-    + [kind.name for kind in NativeLibrary.registered if kind.per_thread]
+    + [kind.name for kind in LIBRARIES if kind.per_thread]
     + [package.name for package in PACKAGES if package.per_thread]
 )
 
@@ -116,7 +116,11 @@ class Pools:
             kind = library_of(path)
             if kind is None or (kind.one_pool and any(type(lib) is kind for lib in self._libraries.values())):
                 continue
-            library = _opened(kind, path, calls)
+            try:
+                handle = calls.dlopen(path, _NOLOAD)
+            except OSError:
+                continue  # mapped as data only, or deleted since
+            library = kind.opened(path, handle, calls)
             if library is not None and all(library.asks != lib.asks for lib in self._libraries.values()):
                 self._libraries[path] = library
 
@@ -126,16 +130,7 @@ def library_of(path: str) -> Optional[Type[NativeLibrary]]:
     name = path.rpartition("/")[2]
     if name.startswith(_OTHERS):
         return None
-    return next((kind for kind in NativeLibrary.registered if name.startswith(kind.starts)), None)
-
-
-def _opened(kind: Type[NativeLibrary], path: str, calls: Calls) -> Optional[NativeLibrary]:
-    """Return the library at a path; ``None`` if it is not what its name says."""
-    try:
-        handle = calls.dlopen(path, _NOLOAD)
-    except OSError:
-        return None  # mapped as data only, or deleted since
-    return kind.opened(path, handle, calls)
+    return next((kind for kind in LIBRARIES if name.startswith(kind.starts)), None)
 
 
 class Calls:
@@ -188,7 +183,7 @@ class Calls:
 
 def _mapped() -> List[str]:
     """Return the paths of loaded libraries with the name of one that has a pool, or of its part."""
-    names = [(path, path.rpartition("/")[2]) for path in process_facts.libraries()]
+    names = [(path, path.rpartition("/")[2]) for path in process_facts.shared_objects()]
     return [path for path, name in names if name.startswith(_STARTS) and not name.startswith(_OTHERS)]
 
 

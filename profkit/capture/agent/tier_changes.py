@@ -10,13 +10,10 @@ import os
 from time import perf_counter
 
 from . import native, settings
-from .tracer import FREE_THREADED
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
     from typing import Any, Callable, List, Set, Tuple
-
-    from .tracer import Tracer
 
 _os_symlink = os.symlink
 
@@ -33,7 +30,7 @@ _stopped_for_forks: List[bool] = []
 def overhead_asked() -> Tuple[float, bool]:
     """Return the share of time for the tracer (0: no limit), and whether to sample at once."""
     asked = os.environ.get(settings.OVERHEAD_VARIABLE, "0")
-    if asked == settings.SAMPLES_ONLY or FREE_THREADED:
+    if asked == settings.SAMPLES_ONLY or native.FREE_THREADED:
         return _ALMOST_NOTHING, True
     try:
         share = float(asked)
@@ -51,7 +48,7 @@ class Tiers:
     """
 
     def __init__(
-        self, module: Any, tracer: Tracer, main: int, may_change: Callable[[], bool], mark: str = ""
+        self, module: Any, tracer: native.Tracer, main: int, may_change: Callable[[], bool], mark: str = ""
     ) -> None:
         self._module = module
         self._tracer = tracer
@@ -60,7 +57,7 @@ class Tiers:
         self._mark, self._begun = mark, perf_counter()
         self._seen: List[int] = []
         self.watching = False
-        self.sampled = FREE_THREADED
+        self.sampled = native.FREE_THREADED
         self.failed = ""
 
     def watch(self, sampled: bool) -> bool:

@@ -24,7 +24,6 @@ class Hooks:
         self.notes: Dict[str, Any] = {}
 
     def install(self) -> None:
-        """Patch the modules when they are imported."""
         after_import({_FUNCTIONS: self._patch_functions, _AUTOGRAD: self._patch_autograd})
 
     def _patch_functions(self, module: Any) -> None:

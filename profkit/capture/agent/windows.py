@@ -22,6 +22,9 @@ OFF, WARM, ON = range(3)
 #: Seconds that the agent sleeps if no change by the clock is due.
 _LONG = 3600.0
 
+#: Bytes kept of a window's name.
+_NAME_BYTES = 100
+
 
 class Windows:
     """The windows of one capture, as one process sees them.
@@ -70,7 +73,6 @@ class Windows:
         self._own = (0, 0)
 
     def phase(self) -> int:
-        """Return the current phase."""
         if self._times is not None:
             return self._times.phase()
         found: int = self._native.window_state()[0]
@@ -150,7 +152,8 @@ class Windows:
             self._open(self._schedule.name(steps), 0, phase)
 
     def _open(self, name: str, most: int, phase: int) -> int:
-        number: int = self._native.window_open(settings.window_name(name), most, phase)
+        data = name.replace("\0", "").encode("utf-8", "replace")[:_NAME_BYTES]
+        number: int = self._native.window_open(data.decode("utf-8", "ignore"), most, phase)
         if number:
             self._own = number, os.getpid()
         self._changed()

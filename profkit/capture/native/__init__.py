@@ -8,8 +8,6 @@ from pathlib import Path
 
 from profkit.capture.agent.settings import DISABLE_NATIVE_VARIABLE, NVTX_LIBRARY
 
-__all__ = ["LIB", "nvtx_library", "users_directory", "users_tracers"]
-
 LIB = Path(__file__).resolve().parent / "lib"
 
 
