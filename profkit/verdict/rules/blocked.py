@@ -45,7 +45,6 @@ OFF_CPU = _rule(
         no("off.with-work"),
         less("settings.queue", "part.most"),
     ),
-    confidence=0.9,
     doubts=(
         # Workers that were busy all along may be what it waited for.
         ((more("helpers.busy", "workers.busy"),), 0.6),

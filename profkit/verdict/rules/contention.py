@@ -257,7 +257,6 @@ STARVED_REPEATS = _plain_rule(
     about="without counters, several runs a side: times of functions scatter more over the candidate's repeats",
     requires=("pair.plain", "repeats.known"),
     conditions=(yes("pair.plain"), yes("repeats.known"), more("repeats.noisier", "repeats.noisier"), *_PLAIN),
-    confidence=0.9,
     strength="repeats.noisier",
     evidence=("scatter", "elsewhere", "lumps", "wall"),
     advice=("capture-both", "more-runs"),
@@ -270,7 +269,6 @@ STARVED = _plain_rule(
         "from labelled runs"
     ),
     conditions=(yes("pair.plain"), no("repeats.known"), yes("starved.holds"), *_PLAIN),
-    confidence=0.9,
     strength="starved.probability",
     evidence=("signs", "elsewhere", "lumps", "wall"),
     advice=("capture-both", "more-runs"),

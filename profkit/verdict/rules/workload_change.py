@@ -55,7 +55,6 @@ OTHER_FUNCTION = _rule(
     ),
     # Samples miss a function that is called but takes no time; changed code may be what makes it slow.
     alternatives=(((more("calls.known", "calls.known"),), (yes("uncalled.same"),)),),
-    confidence=0.9,
     evidence=("uncalled-function", "wall"),
     subject="uncalled.function",
     numbers=("uncalled.part",),
@@ -158,7 +157,6 @@ MORE_RANGES = _rule(
         more("ranges.part", "part.most"),
         more("time.slowdown", "time.noticed"),
     ),
-    confidence=0.9,
     evidence=("ranges-count", "iterations", "wall"),
     subject="ranges.name",
     numbers=("ranges.factor",),
