@@ -86,11 +86,7 @@ def match_files(
                 numbers[key_a] = numbers[key_b]
     number_a = np.fromiter(map(numbers.__getitem__, keys_a), np.int32, len(keys_a))
     number_b = np.fromiter(map(numbers.__getitem__, keys_b), np.int32, len(keys_b))
-    return (
-        number_a[of_row_a] if len(number_a) else of_row_a,
-        number_b[of_row_b] if len(number_b) else of_row_b,
-        tuple(keys),
-    )
+    return number_a[of_row_a], number_b[of_row_b], tuple(keys)
 
 
 def _cells(mine: set[File]) -> list[File]:
