@@ -55,8 +55,8 @@ def build_table(
     value_a, value_b = (ranked_seconds(side.profile, by, active) for side in (a, b))
     rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
-    change = _at(value_b, row_b) - _at(value_a, row_a)
-    place = np.maximum(_at(rank_a, row_a), _at(rank_b, row_b))
+    change = at_rows(value_b, row_b) - at_rows(value_a, row_a)
+    place = np.maximum(at_rows(rank_a, row_a), at_rows(rank_b, row_b))
     order = ascending(-np.abs(change), place)
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
     sides, rows = (a, b), (row_a, row_b)
@@ -128,8 +128,8 @@ def busy_seconds(
     def busy(profile: Profile, of: Rows) -> Floats:
         waited, blocked, whole = (getattr(profile, name) for name in names)
         if not measured:
-            return _at(whole, of)
-        return _at(np.maximum(whole - waited - blocked, 0.0), of)
+            return at_rows(whole, of)
+        return at_rows(np.maximum(whole - waited - blocked, 0.0), of)
 
     return busy(a, rows[0]), busy(b, rows[1])
 
@@ -138,14 +138,14 @@ def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Fl
     """Return self time off the CPU without queueing, by table row; ``None`` unless both sides measured it."""
     if a.blocked is None or b.blocked is None:
         return None
-    return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
+    return at_rows(a.blocked, rows[0]), at_rows(b.blocked, rows[1])
 
 
-def _at(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
-    """Return the values at `rows`, 0 where a row is −1."""
-    if not len(values):
-        return np.zeros(len(rows))
-    return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
+def at_rows(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
+    """Return the values at `rows` of the last axis, 0 where a row is −1."""
+    if not values.shape[-1]:
+        return np.zeros((*values.shape[:-1], len(rows)))
+    return np.where(rows >= 0, values[..., rows].astype(np.float64), 0.0)
 
 
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
@@ -168,14 +168,14 @@ def side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str
 
     def column(name: str) -> Any:
         known = getattr(profile, name)
-        return None if known is None else _at(known, rows).astype(known.dtype)
+        return None if known is None else at_rows(known, rows).astype(known.dtype)
 
     calls, times = ("ncalls", "primitive_calls"), ("tottime", "cumtime", "wait", "cumwait")
     return SideTable(
         present=rows >= 0,
-        rank=_at(rank, rows).astype(np.int64),
-        active=_at(ranked_seconds(profile, "tottime", active), rows),
-        share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
+        rank=at_rows(rank, rows).astype(np.int64),
+        active=at_rows(ranked_seconds(profile, "tottime", active), rows),
+        share=at_rows(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         **{name: column(name) for name in (*calls, *times, *ESTIMATES)},
     )
 
@@ -267,7 +267,7 @@ def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
         scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
         drift = MAD_SCALE * float(median(np.abs(totals - median(totals))))
-        variance += _at(scatter**2, placed) + drift**2
+        variance += at_rows(scatter**2, placed) + drift**2
     own = SIGMAS * np.sqrt(variance)
     return np.where(np.isfinite(own), own, pooled)
 
@@ -279,8 +279,7 @@ def _p_values(sides: _Sides, rows: _BothRows, share: Floats, by: str) -> Floats:
         return result
     tested = np.flatnonzero(share >= noise.MIN_SHARE)
     values_a, values_b = (
-        np.where(placed[tested] >= 0, times[:, placed[tested]], 0.0)
-        for times, placed in zip(ranked_times(*sides, by), rows, strict=True)
+        at_rows(times, placed[tested]) for times, placed in zip(ranked_times(*sides, by), rows, strict=True)
     )
     result[tested] = noise.adjusted(noise.rank_sum_p(values_a, values_b))
     return result

@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.function_table import at_rows
 from profkit.compare.pair import Pair
 from profkit.compare.replicates import ranked_times
 from profkit.compare.result_types import Ranking, SideTable
 from profkit.measure import noise
 from profkit.measure.function_orders import ranks, rbo_distance, total_variation
 from profkit.measure.intervals import displacement, estimate
-from profkit.model.arrays import Bools, Floats, Ints, Rows, median
+from profkit.model.arrays import Bools, Floats, Ints, median
 from profkit.model.estimates import NORMAL
 
 #: Number of functions in the rank-biased overlap.
@@ -35,7 +36,7 @@ def ranking_of(pair: Pair) -> Ranking:
     ranked_a, ranked_b = ranked_times(pair.baseline.replicates, pair.candidate.replicates, pair.by)
     floor = _own_floor(ranked_a)
     near = ((before.rank > 0) & (before.rank <= REACH)) | ((after.rank > 0) & (after.rank <= REACH))
-    times_a, times_b = _run_times(ranked_a, rows[0][near]), _run_times(ranked_b, rows[1][near])
+    times_a, times_b = at_rows(ranked_a, rows[0][near]), at_rows(ranked_b, rows[1][near])
     overlap = replace(estimate(times_a, times_b, _distance), value=distance)
     return Ranking(
         by=pair.by,
@@ -62,13 +63,6 @@ def _of_samples(sides: tuple[SideTable, SideTable], rows: Bools) -> float:
     deviation = np.sqrt(variance)
     mean = math.sqrt(2 / math.pi) * float(deviation.sum())
     return 0.5 * (mean + NORMAL * math.sqrt((1 - 2 / math.pi) * float(variance.sum())))
-
-
-def _run_times(times: Floats, rows: Rows) -> Floats:
-    """Return seconds of every run, shape (runs, len(rows)); 0 where the side lacks the function."""
-    if not times.shape[1]:
-        return np.zeros((len(times), len(rows)))
-    return np.where(rows >= 0, times[:, rows], 0.0)
 
 
 def _order(rank: Ints) -> Ints:
