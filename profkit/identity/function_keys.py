@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 import numpy as np
 
@@ -92,8 +93,5 @@ def _project_roots(directories: list[list[str]]) -> set[str]:
 
 
 def _common(group: list[list[str]]) -> list[str]:
-    low, high = min(group), max(group)
-    n = 0
-    while n < min(len(low), len(high)) and low[n] == high[n]:
-        n += 1
-    return low[:n]
+    pairs = zip(min(group), max(group), strict=False)
+    return [part for part, other in takewhile(lambda pair: pair[0] == pair[1], pairs)]
