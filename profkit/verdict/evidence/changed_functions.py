@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 
 from profkit.verdict.evidence.producing import Found, Producers
@@ -25,15 +26,9 @@ LOOKED_AT = 20
 LOOPS_SHOWN = 3
 
 
-def _calls(case: Case) -> Found:
-    yield Evidence(
-        "calls",
-        "factor",
-        1.0,
-        case.signals.movement.calls_factor,
-        value("work.calls"),
-        "calls-of-same-functions",
-    )
+def _calls(case: Case, reading: str, numbers: Mapping[str, Value]) -> Evidence:
+    factor = case.signals.movement.calls_factor
+    return Evidence("calls", "factor", 1.0, factor, value("work.calls"), reading, numbers=numbers)
 
 
 def _calls_everywhere(case: Case) -> Found:
@@ -58,15 +53,7 @@ def _calls_between(case: Case) -> Found:
     """Return the interval of the calls' factor, over functions with well-known calls."""
     low, high = case.read("calls.low"), case.read("calls.high")
     if low is not None and high is not None:
-        yield Evidence(
-            "calls",
-            "factor",
-            1.0,
-            case.signals.movement.calls_factor,
-            value("work.calls"),
-            "between",
-            numbers={"low": low, "high": high},
-        )
+        yield _calls(case, "between", {"low": low, "high": high})
 
 
 def _ranges_count(case: Case) -> Found:
@@ -219,7 +206,7 @@ def _jit(case: Case) -> Found:
 
 
 CHANGED_FUNCTIONS: Producers = {
-    "calls": _calls,
+    "calls": lambda case: [_calls(case, "calls-of-same-functions", {})],
     "calls-everywhere": _calls_everywhere,
     "calls-known": _calls_known,
     "calls-between": _calls_between,
