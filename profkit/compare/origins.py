@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
-from profkit.compare.call_table import CallTable
+from profkit.compare.call_table import CallTable, each_call
 from profkit.compare.handed_down import handed_down
 from profkit.compare.movement import ROOT_SHARE, still_there
 from profkit.compare.result_types import DiffTable
@@ -141,11 +141,8 @@ class _Edges:
         self.before = calls.baseline.ncalls[kept].astype(np.float64)
         self.after = calls.candidate.ncalls[kept].astype(np.float64)
         of_a, of_b = calls_a[self.caller], calls_b[self.caller]
-        known = of_a > 0
         # Callers whose calls are unknown hand down nothing.
-        self.per_call = ratios.weighed[self.caller] * np.where(
-            known, self.before / np.maximum(of_a, 1.0), self.after / np.maximum(of_b, 1.0)
-        )
+        self.per_call = ratios.weighed[self.caller] * each_call((self.before, self.after), (of_a, of_b))
         #: Calls that a change of the caller's own calls does not explain.
         self.originating = self.after - self.before - self.per_call * (of_b - of_a)
         # A function that one side lacks hands down its calls; it originates none.
@@ -160,12 +157,8 @@ class _Edges:
             self.of_unknown[~(np.abs(self.of_unknown) > ratios.doubt[self.callee] * self.after)] = 0.0
         #: Seconds per call with callees, of this pair where the baseline has it: other callers' calls may
         #: cost something else.
-        spent = [side.cumtime[kept] for side in (calls.baseline, calls.candidate)]
-        self.cost = np.where(
-            self.before > 0,
-            spent[0] / np.maximum(self.before, 1.0),
-            spent[1] / np.maximum(self.after, 1.0),
-        )
+        spent = calls.baseline.cumtime[kept], calls.candidate.cumtime[kept]
+        self.cost = each_call(spent, (self.before, self.after))
         self.calls_a, self.calls_b, self.n = calls_a, calls_b, len(calls_a)
 
 
