@@ -13,7 +13,7 @@ from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure import noise
-from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.function_orders import location_and_spread, log_ratios, shares
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import PROJECT
 from profkit.model.arrays import Bools, Floats
@@ -85,9 +85,7 @@ def movement(
     """
     a, b = table.baseline, table.candidate
     busy_a, busy_b = busy
-    total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
-    share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
-    heavy = np.flatnonzero(share >= noise.MIN_SHARE)
+    heavy = np.flatnonzero(np.maximum(*map(shares, busy)) >= noise.MIN_SHARE)
     # Calls that MPI libraries make from C are not counted, and waiting for ranks is not the work of this one.
     of_ranks = rows_where(table.name, waits_for_ranks) & ~called.known
     heavy = heavy[[not (table.waits(row) or of_ranks[row]) for row in heavy.tolist()]]
@@ -131,7 +129,7 @@ def movement(
         top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
         top_gain=float(gain.max()) if gains > 0 else 0.0,
         changed_row=changed_row,
-        busy_total=total_a,
+        busy_total=float(busy_a.sum()),
         below_row=_below_changed(table.differs & ours, within) if gains > 0 else -1,
         stopped_work=_stopped_work(table, stopped),
     )

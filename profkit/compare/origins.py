@@ -14,7 +14,7 @@ from profkit.compare.movement import ROOT_SHARE, still_there
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
-from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.function_orders import location_and_spread, log_ratios, shares
 from profkit.model import BUILTIN, PROJECT
 from profkit.model.arrays import Bools, Floats
 
@@ -314,8 +314,8 @@ def _cost_part(
     if not below.any():
         return below
     a, b = table.baseline, table.candidate
-    share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
-    other = (share >= noise.MIN_SHARE) & (below < MOSTLY_BELOW) & ratios.known
+    heavy = np.maximum(*map(shares, busy)) >= noise.MIN_SHARE
+    other = heavy & (below < MOSTLY_BELOW) & ratios.known
     moved = log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other])
     known = moved[np.isfinite(moved)]
     common = location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

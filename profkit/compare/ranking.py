@@ -13,7 +13,7 @@ from profkit.compare.pair import Pair
 from profkit.compare.replicates import ranked_times
 from profkit.compare.result_types import Ranking, SideTable
 from profkit.measure import noise
-from profkit.measure.function_orders import ranks, rbo_distance, total_variation
+from profkit.measure.function_orders import ranks, rbo_distance, shares, total_variation
 from profkit.measure.intervals import displacement, estimate
 from profkit.model.arrays import Bools, Floats, Ints, median
 from profkit.model.estimates import NORMAL
@@ -29,7 +29,7 @@ def ranking_of(pair: Pair) -> Ranking:
     table, rows = pair.table, pair.behind
     before, after = table.baseline, table.candidate
     # Total variation always compares active time, of functions that matter on either side.
-    share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
+    share_a, share_b = shares(before.active), shares(after.active)
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
     apart = max(0.0, total_variation(share_a[heavy], share_b[heavy]) - _of_samples((before, after), heavy))
@@ -86,7 +86,7 @@ def _displacement(times_a: Floats, times_b: Floats) -> float:
     middle_a, middle_b = median(times_a, axis=0), median(times_b, axis=0)
     rank_a, rank_b = ranks(middle_a), ranks(middle_b)
     both = (middle_a > 0) & (middle_b > 0)
-    share = np.maximum(middle_a / max(middle_a.sum(), 1e-12), middle_b / max(middle_b.sum(), 1e-12))
+    share = np.maximum(shares(middle_a), shares(middle_b))
     heavy = both & (share >= noise.MIN_SHARE)
     return displacement(rank_a[heavy], rank_b[heavy], share[heavy])
 

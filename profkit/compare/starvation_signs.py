@@ -17,7 +17,7 @@ from profkit.compare.sampled_calls import CALLS_CHANGED
 from profkit.compare.starvation_weights import ONE_RUN, Weights
 from profkit.identity.lookup_columns import Keys, Looked, rows_in
 from profkit.measure import noise
-from profkit.measure.function_orders import MAD_SCALE, rbo_distance
+from profkit.measure.function_orders import MAD_SCALE, rbo_distance, shares
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools, Floats, median, quantile
@@ -206,7 +206,7 @@ def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
         both.time_b[j] / max(both.total_b[j], 1e-12),
     )
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
-    busy_a, busy_b = _part(both.time_a[i], busy), _part(both.time_b[j], busy)
+    busy_a, busy_b = (shares(np.where(busy, t, 0.0)) for t in (both.time_a[i], both.time_b[j]))
     order_a, order_b = (np.argsort(-t, kind="stable")[:DEPTH] for t in (both.time_a[i], both.time_b[j]))
     usable = same & heavy
     gain = np.maximum(both.time_b[j] - both.time_a[i], 0.0)[heavy & busy]
@@ -244,11 +244,6 @@ def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
         "range_of_large": np.ptp(r[large]) if np.count_nonzero(large) > 1 else 0.0,
         "calls_changed": weight[calls > np.log1p(CALLS_CHANGED)].sum() / max(weight.sum(), 1e-12),
     }
-
-
-def _part(times: Floats, of: Bools) -> Floats:
-    kept: Floats = np.where(of, times, 0.0)
-    return kept / max(float(kept.sum()), 1e-12)
 
 
 def _log_ratio(before: float, after: float) -> float:
