@@ -157,7 +157,7 @@ def _gpu_wait(case: Case) -> Found:
         case.number("gpu.waited-before"),
         case.number("gpu.waited"),
         reading="mostly-in",
-        subject=str(case.read("gpu.function")),
+        subject=str(case.read("gpu.function") or ""),
     )
 
 

@@ -125,9 +125,9 @@ def gil_held(found: Account) -> float | None:
     return min(1.0, held / found.seconds("gil"))
 
 
-def collecting_function(account: Account) -> str | None:
-    """Return the function in which most of the garbage collection struck."""
-    parts = account.bucket("gc").parts
+def most_in(account: Account, bucket: str) -> str | None:
+    """Return the function that makes up most of a bucket."""
+    parts = account.bucket(bucket).parts
     return parts[0].name if parts else None
 
 
@@ -276,9 +276,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "share", "added garbage collection over the baseline's wall", lambda c: of_baseline(c, "gc")
     ),
     "account.gc-beyond": grown("garbage collection is beyond its noise", "gc"),
-    "gc.function": Reading(
-        "text", "function in which most of it struck", lambda c: collecting_function(c.account)
-    ),
+    "gc.function": Reading("text", "function in which most of it struck", lambda c: most_in(c.account, "gc")),
     "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
     "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
     "account.code": _lost("changed code", "code"),

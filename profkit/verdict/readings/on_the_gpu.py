@@ -9,19 +9,14 @@ import numpy as np
 from profkit.measure.composition import Composition
 from profkit.verdict.account import GPU
 from profkit.verdict.readings.known_values import grown, growth_of
-from profkit.verdict.readings.lost_time import separate
-from profkit.verdict.rule import Case, Reading, more
+from profkit.verdict.readings.lost_time import most_in, separate
+from profkit.verdict.rule import Reading, more
 from profkit.verdict.thresholds import value
 
 
 def waited_s(parts: Sequence[Composition]) -> float:
     """Return the mean seconds that a side's runs waited for a GPU."""
     return float(np.mean([0.0 if c.on_gpu is None else c.on_gpu.sum() for c in parts]))
-
-
-def _function(case: Case) -> str:
-    parts = case.account.bucket(GPU).parts
-    return parts[0].name if parts else ""
 
 
 ON_THE_GPU: Mapping[str, Reading] = {
@@ -35,7 +30,9 @@ ON_THE_GPU: Mapping[str, Reading] = {
         "s", "gpu.waited of the baseline", lambda c: waited_s(c.signals.walls.baseline.parts)
     ),
     "gpu.beyond": grown("waiting for a GPU grew beyond its noise", GPU),
-    "gpu.function": Reading("text", "the function whose waiting for a GPU grew most", _function),
+    "gpu.function": Reading(
+        "text", "the function whose waiting for a GPU grew most", lambda c: most_in(c.account, GPU)
+    ),
     "gpu.others": Reading("share", "GPU use by other programs", lambda c: c.now.gpu_others_share),
     "gpu.others-growth": growth_of(
         "share", "growth of gpu.others, if both sides know it", lambda side: side.gpu_others_share
