@@ -34,7 +34,9 @@ def in_shares(
         [replace(run, processes=chosen) for run, chosen in zip(side.runs, of_side, strict=True)]
         for side, of_side in zip(runs, processes, strict=True)
     ]
-    with_natives = [any(map(_has_natives, runs)) for runs in sides]
+    with_natives = [
+        any(_native_rows(profile).any() for run in runs for profile in run.profiles) for runs in sides
+    ]
     if with_natives[0] != with_natives[1]:
         sides = [[_each(run, _without_natives) for run in runs] for runs in sides]
     whole = float(median([_total(run) for run in sides[0]]))
@@ -99,10 +101,6 @@ def _scaled(run: Run, whole: float) -> Run:
 
 def _native_rows(profile: Profile) -> Bools:
     return Looked(profile.file, profile.strings).where(lambda file: file == _NATIVE)
-
-
-def _has_natives(run: Run) -> bool:
-    return any(_native_rows(profile).any() for profile in run.profiles)
 
 
 def _without_natives(profile: Profile) -> Profile:
