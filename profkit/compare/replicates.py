@@ -99,7 +99,8 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         columns["blocked"],
         columns["cumblocked"],
         tuple(places),
-        _missed_by_all(unseen_s),
+        # Samples of all runs add up.
+        1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0,
     )
 
 
@@ -113,11 +114,6 @@ def _median(stack: Floats) -> Floats:
     some = known.any(axis=0)
     result[some] = np.nanmedian(stack[:, some], axis=0)
     return result
-
-
-def _missed_by_all(unseen_s: Sequence[float]) -> float:
-    """Return the seconds that all runs may have missed of a function: their samples add up."""
-    return 1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0
 
 
 def _estimates(
