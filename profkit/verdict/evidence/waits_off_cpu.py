@@ -177,9 +177,8 @@ def _locked(case: Judged) -> Found:
 
 def _children(case: Judged) -> Found:
     a, b = case.before, case.now
-    alone = not case.account.baseline_s > 0
-    yield Evidence("children", "s", None if alone else a.children_s, b.children_s, subject=b.child_program)
-    yield Evidence("children.awaited", "s", None if alone else a.children_awaited_s, b.children_awaited_s)
+    yield Evidence("children", "s", a.children_s, b.children_s, subject=b.child_program)
+    yield Evidence("children.awaited", "s", a.children_awaited_s, b.children_awaited_s)
 
 
 def _children_number(case: Judged) -> Found:
