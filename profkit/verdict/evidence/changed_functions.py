@@ -31,12 +31,6 @@ def _calls(case: Case, reading: str, numbers: Mapping[str, Value]) -> Evidence:
     return Evidence("calls", "factor", 1.0, factor, value("work.calls"), reading, numbers=numbers)
 
 
-def _calls_everywhere(case: Case) -> Found:
-    yield Evidence(
-        "calls.share", "share", None, case.signals.movement.calls_changed, reading="waiting-left-out"
-    )
-
-
 def _calls_known(case: Case) -> Found:
     yield Evidence(
         "calls.known",
@@ -207,7 +201,11 @@ def _jit(case: Case) -> Found:
 
 CHANGED_FUNCTIONS: Producers = {
     "calls": lambda case: [_calls(case, "calls-of-same-functions", {})],
-    "calls-everywhere": _calls_everywhere,
+    "calls-everywhere": lambda case: [
+        Evidence(
+            "calls.share", "share", None, case.signals.movement.calls_changed, reading="waiting-left-out"
+        )
+    ],
     "calls-known": _calls_known,
     "calls-between": _calls_between,
     "ranges-count": _ranges_count,
