@@ -57,7 +57,6 @@ class Looked(_Column[Item]):
         return len(self.which)
 
     def item(self, row: int) -> Item:
-        """Implement `_Column`."""
         item: Item = self.values[self.which[row]]
         return item
 
@@ -82,7 +81,6 @@ class Keys(_Column[FunctionKey]):
         return len(self.file)
 
     def item(self, row: int) -> FunctionKey:
-        """Implement `_Column`."""
         root, path = self.places[self.file[row]]
         return FunctionKey(root, path, self.name[row])
 
