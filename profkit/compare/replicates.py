@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.align import align
-from profkit.identity.file_matches import KnownFiles
 from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
 from profkit.model.arrays import Floats, Index, median
@@ -69,9 +68,8 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
     union = replace(profiles[0], edges=None, **exact)
     known = roots[0]
     places = [np.arange(len(union), dtype=np.int32)]
-    files = KnownFiles()
     for profile, own in zip(profiles[1:], roots[1:], strict=True):
-        found = align(union, profile, known, own, known=files)
+        found = align(union, profile, known, own)
         place = np.empty(len(profile), np.int32)
         place[found.candidate] = found.baseline
         place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)

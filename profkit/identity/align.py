@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.file_matches import KnownFiles, match_files
+from profkit.identity.file_matches import match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.rooted_paths import ANYWHERE
@@ -60,7 +60,6 @@ def join(
     candidate: Profile,
     baseline_roots: Roots = ANYWHERE,
     candidate_roots: Roots = ANYWHERE,
-    known: KnownFiles | None = None,
 ) -> Joined:
     """Number strings and files of two profiles in common; empty roots are inferred."""
     table = {"": 0}
@@ -68,9 +67,7 @@ def join(
     clean = _clean(table)
     names = clean[place_a[baseline.name]], clean[place_b[candidate.name]]
     sources = place_a[baseline.source_hash], place_b[candidate.source_hash]
-    file_a, file_b, files = match_files(
-        baseline, candidate, baseline_roots, candidate_roots, *names, known, sources
-    )
+    file_a, file_b, files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, sources)
 
     def columns(profile: Profile, place: Index, file: Index) -> Columns:
         raw_name, qualname = place[profile.name], place[profile.qualname]
@@ -93,11 +90,9 @@ def align(
     candidate: Profile,
     baseline_roots: Roots = ANYWHERE,
     candidate_roots: Roots = ANYWHERE,
-    *,
-    known: KnownFiles | None = None,
 ) -> Alignment:
     """Match the functions of two validated profiles; pairs are in the baseline's order."""
-    joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
+    joined = join(baseline, candidate, baseline_roots, candidate_roots)
     return align_joined(joined, baseline, candidate)
 
 

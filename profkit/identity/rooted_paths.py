@@ -149,6 +149,7 @@ _TELLING = ("t", "T", "__autograph", ".")
 _SOME_NAME = "x.py"
 
 
+@lru_cache(maxsize=4096)  # replicates mostly have the same directories
 def _of_directory(directory: str, roots: Roots) -> tuple[str, str] | None:
     """Return root and path of a directory, ending in ``/``; ``None`` if the file names decide."""
     # In ``lib``, the file name decides whether it is a module of the standard library.
