@@ -13,7 +13,7 @@ from profkit.compare.replicates import Replicates, ranked_seconds, ranked_times
 from profkit.compare.result_types import UNCALLED, UNSEEN, DiffTable, SideTable
 from profkit.compare.sampled_calls import call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined, sorted_places
-from profkit.identity.edits import edited_rows, standing_rows
+from profkit.identity.edits import added_lines, standing_rows
 from profkit.identity.function_keys import infer_roots
 from profkit.identity.lookup_columns import Keys, Looked
 from profkit.identity.rooted_paths import relative_to
@@ -69,7 +69,7 @@ def build_table(
     missed_b = _may_be_missed(b, side_b, side_a, stands)
     side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
-    added = _added_lines(joined, found, row_a)
+    added = added_lines(joined, found)[row_a]
     source = _same_source(joined, row_a, row_b, added, defined)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
     kinds = (*RUNGS, "gone", "new", UNSEEN, UNCALLED)
@@ -178,14 +178,6 @@ def side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str
         share=at_rows(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         **{name: column(name) for name in (*calls, *times, *ESTIMATES)},
     )
-
-
-def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
-    """Return how many lines an edit added to each function, as the shift of definitions below it shows."""
-    lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
-    for row, added in edited_rows(joined, found).items():
-        lines[row] = added
-    return lines[row_a]
 
 
 def _defined(
