@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.compare.call_table import CallSide, CallTable
-from profkit.compare.result_types import DiffTable, SideTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import DiffTable
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import Bools, median
@@ -46,26 +46,17 @@ def in_shares(
 
 def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable, CallTable | None]:
     """Return the tables to show for such sides: without calls and times per call."""
-
-    def rows(side: SideTable) -> SideTable:
-        none = np.zeros_like(side.ncalls)
-        return replace(side, ncalls=none, primitive_calls=none)
-
-    def pairs(side: CallSide) -> CallSide:
-        return replace(side, ncalls=np.zeros_like(side.ncalls))
-
-    return (
-        replace(
-            table,
-            baseline=rows(table.baseline),
-            candidate=rows(table.candidate),
-            per_call_ratio=np.full(len(table), np.nan),
-            by_share=True,
-        ),
-        None
-        if calls is None
-        else replace(calls, baseline=pairs(calls.baseline), candidate=pairs(calls.candidate)),
+    none = np.zeros(len(table), np.int64)
+    before, after = (
+        replace(side, ncalls=none, primitive_calls=none) for side in (table.baseline, table.candidate)
     )
+    unknown = np.full(len(table), np.nan)
+    table = replace(table, baseline=before, candidate=after, per_call_ratio=unknown, by_share=True)
+    if calls is not None:
+        none = np.zeros(len(calls), np.int64)
+        first, second = (replace(side, ncalls=none) for side in (calls.baseline, calls.candidate))
+        calls = replace(calls, baseline=first, candidate=second)
+    return table, calls
 
 
 def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
