@@ -64,8 +64,8 @@ def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float]) -> Replicates:
     """Bring one or more runs of a side under common rows; `unseen_s` is 0 for a run that is exact."""
-    exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
-    union = replace(profiles[0], edges=None, **exact)
+    unstated: Mapping[str, Any] = dict.fromkeys(("wait", "blocked", "cumwait", "cumblocked", *ESTIMATES))
+    union = replace(profiles[0], edges=None, **unstated)
     known = roots[0]
     places = [np.arange(len(union), dtype=np.int32)]
     for profile, own in zip(profiles[1:], roots[1:], strict=True):
@@ -143,20 +143,17 @@ def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, n
 
 
 def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
-    """Return the union with further rows; `gather` fills in their times."""
+    """Return the union with further rows, and with what aligns them; `gather` fills in all times."""
     if not len(rows):
         return union
     table = {text: i for i, text in enumerate(union.strings)}
     place = np.array([table.setdefault(text, len(table)) for text in profile.strings], np.int32)
-    columns: dict[str, npt.NDArray[np.generic] | None] = {
+    columns: dict[str, Any] = {
         name: np.concatenate([getattr(union, name), place[getattr(profile, name)[rows]]]) for name in TEXTS
     }
-    columns["line"] = np.concatenate([union.line, profile.line[rows]])
-    for name in VALUE_COLUMNS:
-        ours, theirs = getattr(union, name), getattr(profile, name)
-        both = ours is not None and theirs is not None
-        columns[name] = np.concatenate([ours, theirs[rows]]) if both else None
-    return replace(union, strings=tuple(table), **columns)  # type: ignore[arg-type]
+    for name in ("line", *CALL_COLUMNS, "tottime", "cumtime"):
+        columns[name] = np.concatenate([getattr(union, name), getattr(profile, name)[rows]])
+    return replace(union, strings=tuple(table), **columns)
 
 
 def _stacked(profiles: Sequence[Profile], places: Sequence[Index], name: str, n: int) -> Floats | None:
