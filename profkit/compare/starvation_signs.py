@@ -121,9 +121,7 @@ def starvation(signs: Mapping[str, float], weights: Weights = ONE_RUN) -> Starva
 
 def lumps_of(both: Matched) -> Lumps:
     """Return the lumps that hit small functions."""
-    found = np.concatenate(
-        [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
-    )
+    found = np.concatenate([_lumps(*_ratios(both, i, j)) for i, j in _pairs(both)])
     if len(found) < 2:
         return Lumps(len(found))
     middle = float(median(found))
@@ -178,9 +176,9 @@ def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bool
     return a, scaled, np.clip(r, -MOST_LOG, MOST_LOG), same
 
 
-def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
+def _lumps(a: Floats, b: Floats, r: Floats, same: Bools) -> Floats:
     """Return the seconds that small functions hit by a lump lost beyond the common loss."""
-    small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
+    small = same & (a >= SMALL[0]) & (a < SMALL[1])
     if np.count_nonzero(small) < FEWEST:
         return np.zeros(0)
     usual = a[small] * np.exp(median(r[small]))
@@ -189,10 +187,10 @@ def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
     return lumps
 
 
-def _hit(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> tuple[int, float, float]:
+def _hit(a: Floats, b: Floats, r: Floats, same: Bools) -> tuple[int, float, float]:
     """Return how many small functions lost a lump, their part, and ln(1 + lumps over all their time)."""
-    small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
-    lumps = _lumps(a, b, r, same, of)
+    small = same & (a >= SMALL[0]) & (a < SMALL[1])
+    lumps = _lumps(a, b, r, same)
     lost = float(lumps.sum()) / max(float(a[small].sum()), SMALL[0])
     return len(lumps), len(lumps) / max(1, int(small.sum())), float(np.log1p(lost))
 
@@ -218,7 +216,7 @@ def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
     gap = 0.0
     if np.count_nonzero(small_python) >= FEWEST:
         gap = np.log(b[small_python].sum() / a[small_python].sum()) - median(r[small_python])
-    of_python, of_all = (_hit(a, b, r, same, of) for of in (python, python | native))
+    of_python, of_all = (_hit(a, b, r, which) for which in (same & python, same))
     large = same & (share_a >= LARGE)
     return {
         "shares_apart": 0.5 * np.abs(share_b - share_a)[heavy].sum(),
