@@ -1,14 +1,9 @@
 """Booking of lost time: each second of the difference between two walls in one bucket of the account.
 
-The identity, along the critical path (`measure.critical_path`):
+The identity, along the critical path (`measure.critical_path`), with terms that ``docs/architecture.md`` defines:
 
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δgpu + Δcapture
 
-A function's CPU time is calls times cost per call for each caller; `compare.call_sites` divides their joint
-effect. Changed calls are *work*, or *code* if they originate in a changed function, or *startup* if they come
-with another number of processes. A changed cost per call is *code* in changed functions and their callees,
-else *speed*. Queueing per second of CPU time that both sides have grows with the CPU time, and is booked
-with that; the rest of the change is *queue*. *capture* is what capture added, where known of both sides.
 The account of one run divides its own wall.
 """
 
