@@ -64,7 +64,8 @@ def build_table(
     side_a = side_table(a.profile, row_a, rank_a, value_a, by, active)
     side_b = side_table(b.profile, row_b, rank_b, value_b, by, active)
     defined = _defined(joined, row_a, row_b, unseen)
-    stands = _stands(joined, found, row_a, row_b) | (defined > 0)
+    standing_a, standing_b = standing_rows(joined, found)
+    stands = np.isin(row_a, standing_a) | np.isin(row_b, standing_b) | (defined > 0)
     missed_a = _may_be_missed(a, side_a, side_b, stands)
     missed_b = _may_be_missed(b, side_b, side_a, stands)
     side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
@@ -102,12 +103,6 @@ def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: B
         seen_s = seen_s - other.tottime_error
     most = np.where(stands, LESS_OF_DEFINED, 1.0) * side.unseen_s
     return ~own.present & (seen_s <= most) & (side.unseen_s > 0)
-
-
-def _stands(joined: Joined, found: Alignment, row_a: Rows, row_b: Rows) -> Bools:
-    """Return one-sided rows whose definition the other side has as well."""
-    of_a, of_b = standing_rows(joined, found)
-    return ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:
