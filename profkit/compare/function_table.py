@@ -222,7 +222,7 @@ def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floa
     matters = np.abs(change) >= max(noise.MIN_SECONDS, noise.MIN_SHARE * max(total_a, total_b))
     if by == "tottime":
         # Sampled times that differ within their intervals did not change.
-        matters &= np.abs(change) > np.hypot(_error(a), _error(b))
+        matters &= np.abs(change) > np.hypot(*(side.estimates[-1] for side in (a, b)))
     both, share = a.present & b.present, np.maximum(a.share, b.share)
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = np.abs(np.log(seconds_b / seconds_a))
@@ -238,10 +238,6 @@ def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floa
     if min(side.runs for side in sides) >= noise.MIN_RUNS_NOISE:
         moved |= (share >= noise.OWN_NOISE_SHARE) & apart
     return np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
-
-
-def _error(side: SideTable) -> Floats:
-    return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
 
 
 def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
