@@ -98,9 +98,7 @@ def build_table(
 
 def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: Bools) -> Bools:
     """Return rows that a side lacks and may have missed, since they take little on the other side."""
-    seen_s = np.maximum(other.tottime, other.cumtime)
-    if other.tottime_error is not None:
-        seen_s = seen_s - other.tottime_error
+    seen_s = np.maximum(other.tottime, other.cumtime) - other.estimates[-1]
     most = np.where(stands, LESS_OF_DEFINED, 1.0) * side.unseen_s
     return ~own.present & (seen_s <= most) & (side.unseen_s > 0)
 

@@ -57,9 +57,8 @@ def _of_samples(sides: tuple[SideTable, SideTable], rows: Bools) -> float:
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:
-        if side.tottime_error is not None:
-            whole = max(float(side.active.sum()), 1e-12)
-            variance += (side.tottime_error[rows] / NORMAL / whole) ** 2
+        whole = max(float(side.active.sum()), 1e-12)
+        variance += (side.estimates[-1][rows] / NORMAL / whole) ** 2
     deviation = np.sqrt(variance)
     mean = math.sqrt(2 / math.pi) * float(deviation.sum())
     return 0.5 * (mean + NORMAL * math.sqrt((1 - 2 / math.pi) * float(variance.sum())))
