@@ -124,7 +124,7 @@ def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool
         differs &= project
     # New functions are a code change only if the project is still there; otherwise it is another program.
     if table.sources_known and still_there(table, busy):
-        differs |= table.redefined & project
+        differs |= table.one_sided & ~table.uncalled & project
     return differs
 
 

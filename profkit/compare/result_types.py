@@ -102,11 +102,6 @@ class DiffTable:
         return ~both & ~rows_where(self.match, lambda match: match == UNSEEN)
 
     @property
-    def redefined(self) -> Bools:
-        """Rows whose definition is known on one side only."""
-        return self.one_sided & ~self.uncalled
-
-    @property
     def uncalled(self) -> Bools:
         """Rows that one side defines but did not call."""
         return rows_where(self.match, lambda match: match == UNCALLED)
