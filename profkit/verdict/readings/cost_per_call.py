@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
 from profkit.verdict.machine_differences import (
@@ -62,11 +63,9 @@ def _yardsticks(case: Case) -> tuple[float, float]:
     """Return the CPU seconds of the program start's own work, which is the same on both sides."""
     table = case.signals.table
     a, b = table.baseline, table.candidate
-    before = after = 0.0
-    for row in np.flatnonzero(table.native & (a.ncalls == b.ncalls) & (b.ncalls > 0)).tolist():
-        if table.name[row] in _YARDSTICKS:
-            before += float(a.active[row]) - (0.0 if a.wait is None else float(a.wait[row]))
-            after += float(b.active[row]) - (0.0 if b.wait is None else float(b.wait[row]))
+    rows = rows_where(table.name, _YARDSTICKS.__contains__) & (a.ncalls == b.ncalls) & (b.ncalls > 0)
+    queued = (0.0 if side.wait is None else side.wait[rows] for side in (a, b))
+    before, after = (float((side.active[rows] - w).sum()) for side, w in zip((a, b), queued, strict=True))
     return before, after
 
 
