@@ -100,11 +100,9 @@ def align_joined(
     joined: Joined,
     baseline: Profile,
     candidate: Profile,
-    *,
-    baseline_folded: Index | None = None,
-    candidate_folded: Index | None = None,
+    folded: tuple[npt.ArrayLike, npt.ArrayLike] = ((), ()),
 ) -> Alignment:
-    """Match as `align` does after `join`; pairs with a row in `*_folded` get the rung of folded ones."""
+    """Match as `align` does after `join`; pairs with a `folded` row of either side get the rung of folded ones."""
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)
@@ -160,9 +158,7 @@ def align_joined(
         & (a.raw_name[left] == b.raw_name[right])
     )
     how = np.where(same, np.int8(_EXACT), rung[left]).astype(np.int8)
-    for folded, rows in ((baseline_folded, left), (candidate_folded, right)):
-        if folded is not None and len(folded):
-            how[np.isin(rows, folded)] = _FOLDED
+    how[np.isin(left, folded[0]) | np.isin(right, folded[1])] = _FOLDED
     return Alignment(
         baseline=left,
         candidate=right,
