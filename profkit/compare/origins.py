@@ -61,7 +61,6 @@ class Origins:
     found: tuple[Origin, ...] = ()
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
-        """Return the same for some rows."""
         return Origins(
             self.ratios.taken(rows), self.below[rows], self.cost_from_code[rows], self.sites.limited_to(rows)
         )

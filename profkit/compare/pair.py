@@ -81,7 +81,6 @@ class Pair:
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """Baseline and candidate."""
         return self.baseline, self.candidate
 
     @property

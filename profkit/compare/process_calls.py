@@ -139,7 +139,6 @@ class Started:
 
 
 def started(table: DiffTable) -> Started:
-    """Return what the calls of both sides show."""
     native = [(row, table.name[row]) for row in np.flatnonzero(table.native).tolist()]
 
     def calls(of: re.Pattern[str]) -> tuple[int, int]:

@@ -25,7 +25,6 @@ REACH = 4 * DEPTH
 
 
 def ranking_of(pair: Pair) -> Ranking:
-    """Compare the orders of both sides."""
     table, rows = pair.table, pair.behind
     before, after = table.baseline, table.candidate
     # Total variation always compares active time, of functions that matter on either side.

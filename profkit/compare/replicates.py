@@ -41,7 +41,6 @@ class Replicates:
 
     @property
     def runs(self) -> int:
-        """Number of replicates."""
         return len(self.tottime)
 
     @property

@@ -58,7 +58,6 @@ class SideTable:
         return low, high, samples, error
 
     def estimate(self, row: int) -> tuple[float, float, int, float]:
-        """Return the `estimates` of one function."""
         if self.calls_low is None:
             return float(self.ncalls[row]), float(self.ncalls[row]), 0, 0.0
         low, high, samples, error = self.estimates

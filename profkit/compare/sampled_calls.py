@@ -91,7 +91,6 @@ class CallRatios:
         return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
 
     def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:
-        """Return the same for some rows."""
         return CallRatios(*(getattr(self, name)[rows] for name in CallRatios.__slots__))
 
 

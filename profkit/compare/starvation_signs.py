@@ -65,7 +65,6 @@ class Starvation:
 
     @property
     def holds(self) -> bool:
-        """Whether the probability reaches the threshold."""
         return self.probability >= self.threshold
 
 

@@ -51,7 +51,6 @@ def _calls_between(case: Case) -> Found:
 
 
 def _ranges_count(case: Case) -> Found:
-    """Return how often the NVTX range that takes longest ran."""
     if (found := ranges_repeated(case)) is not None:
         yield Evidence(
             "range.count",

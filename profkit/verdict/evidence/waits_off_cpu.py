@@ -51,7 +51,6 @@ def _imports(case: Judged) -> Found:
 
 
 def _compiled(case: Case) -> Found:
-    """Return how long modules were compiled, where that matters."""
     if case.number("imports.compiled") >= LEAST_SHARE:
         yield Evidence("imports.compiled", "s", case.before.compiling_s, case.now.compiling_s)
 
