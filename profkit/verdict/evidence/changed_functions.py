@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
 
+from profkit.compare.origins import Origin
 from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings.code_and_calls import (
     code_row,
@@ -72,11 +72,10 @@ def _started(case: Case) -> Found:
         yield Evidence("started.threads", "count", before, after)
 
 
-def _origin(case: Case, *, from_code: bool) -> Found:
+def _origins(case: Case, found: Sequence[Origin | None]) -> Found:
     """Return where most changed calls come from: calls of a function per call of its caller."""
     table = case.signals.table
-    of_code = [one for one in case.signals.origins.found if one.from_code]
-    for origin in of_code[:1] if from_code else filter(None, [work_origin(case)]):
+    for origin in filter(None, found[:1]):
         yield Evidence(
             "origin",
             "count",
@@ -209,8 +208,8 @@ CHANGED_FUNCTIONS: Producers = {
     "calls-between": _calls_between,
     "ranges-count": _ranges_count,
     "started": _started,
-    "origin": partial(_origin, from_code=False),
-    "origin-in-code": partial(_origin, from_code=True),
+    "origin": lambda case: _origins(case, [work_origin(case)]),
+    "origin-in-code": lambda case: _origins(case, [o for o in case.signals.origins.found if o.from_code]),
     "loops": _loops,
     "top-calls": _top_calls,
     "code-function": lambda case: _of_function(case, code_row(case), "account.code", "code-part"),
