@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
+from profkit.compare.function_table import stopped_seconds
+from profkit.compare.pair import Pair
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.identity.lookup_columns import rows_where
@@ -68,21 +70,19 @@ class Movement:
 
 
 def movement(
-    table: DiffTable,
+    pair: Pair,
     busy: tuple[Floats, Floats],
+    within: tuple[Floats, Floats],
     of_processes: Floats,
     sites: CallSites,
     called: CallRatios,
-    *,
-    python_differs: bool,
-    within: tuple[Floats, Floats],
-    stopped: tuple[Floats, Floats] | None,
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,), times are seconds.
 
-    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing (``None``:
-    unknown). Calls `of_processes` come with the number of processes and are not work.
+    `busy` is CPU time, `within` the same with callees. Calls `of_processes` come with the number of processes
+    and are not work.
     """
+    table = pair.table
     a, b = table.baseline, table.candidate
     busy_a, busy_b = busy
     heavy = np.flatnonzero(np.maximum(*map(shares, busy)) >= noise.MIN_SHARE)
@@ -111,7 +111,7 @@ def movement(
     gained_known = float(gain[called.known[heavy]].sum())
     top = int(heavy[gain.argmax()]) if gains > 0 else -1
     project = table.in_roots(PROJECT)
-    ours = project | (not python_differs)
+    ours = project | (not pair.python_differs)
     # New functions are changed code where a source is known to differ, or in a project that is still there.
     named = (ours & (table.differs | (table.new & project & still_there(table, busy))))[heavy]
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
@@ -131,7 +131,7 @@ def movement(
         changed_row=changed_row,
         busy_total=float(busy_a.sum()),
         below_row=_below_changed(table.differs & ours, within) if gains > 0 else -1,
-        stopped_work=_stopped_work(table, stopped),
+        stopped_work=_stopped_work(pair),
     )
 
 
@@ -170,8 +170,9 @@ def _below_changed(differs: Bools, within: tuple[Floats, Floats]) -> int:
     return int(rows[0]) if len(rows) else -1
 
 
-def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
+def _stopped_work(pair: Pair) -> float:
     """Return the part of added off-CPU time in functions that do not wait by design; NaN if unknown."""
+    stopped = stopped_seconds(*pair.profiles, pair.behind)
     if stopped is None:
         return float("nan")
     grown = np.maximum(stopped[1] - stopped[0], 0.0)
@@ -179,5 +180,5 @@ def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> fl
     whole = float(grown[rows].sum())
     if whole <= 0:
         return float("nan")
-    work = sum(float(grown[row]) for row in rows.tolist() if not table.waits(row))
+    work = sum(float(grown[row]) for row in rows.tolist() if not pair.table.waits(row))
     return work / whole

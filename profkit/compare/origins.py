@@ -11,6 +11,7 @@ from profkit.compare.call_sites import CallSites, logarithmic_mean
 from profkit.compare.call_table import CallTable, each_call
 from profkit.compare.handed_down import handed_down
 from profkit.compare.movement import ROOT_SHARE, still_there
+from profkit.compare.pair import Pair
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
@@ -67,24 +68,21 @@ class Origins:
 
 
 def find_origins(
-    table: DiffTable,
-    calls: CallTable | None,
+    pair: Pair,
     busy: tuple[Floats, Floats],
     within: tuple[Floats, Floats],
     waits: Bools,
     of_processes: Floats,
     sites: CallSites,
     ratios: CallRatios,
-    *,
-    python_differs: bool,
 ) -> Origins:
     """Separate calls and costs that come from changed code; arrays have shape (n,), one per table row.
 
     `busy` and `within` are CPU seconds without and with callees. Calls of `waits` are ignored.
     """
-    a, b = table.baseline, table.candidate
-    calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
-    code = _changed(table, busy, python_differs)
+    table, calls = pair.table, pair.calls
+    calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
+    code = _changed(pair, busy)
     # A function may hold all of the time on one side because it changed.
     roots = np.minimum(*(side / max(float(side.max(initial=0.0)), 1e-12) for side in within)) >= ROOT_SHARE
     if calls is None or not len(calls):
@@ -116,10 +114,11 @@ def find_origins(
     return Origins(ratios, below, cost, sites, found)
 
 
-def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
+def _changed(pair: Pair, busy: tuple[Floats, Floats]) -> Bools:
     """Return functions whose source differs, and project functions that are new or gone with them."""
+    table = pair.table
     project, differs = table.in_roots(PROJECT), table.differs
-    if python_differs:
+    if pair.python_differs:
         differs &= project
     # New functions are a code change only if the project is still there; otherwise it is another program.
     if table.sources_known and still_there(table, busy):

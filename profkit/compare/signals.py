@@ -11,7 +11,7 @@ import numpy as np
 from profkit.compare.call_sites import call_sites
 from profkit.compare.call_table import CallTable
 from profkit.compare.comparability import comparability, residue_of, same_captures
-from profkit.compare.function_table import busy_seconds, stopped_seconds
+from profkit.compare.function_table import busy_seconds
 from profkit.compare.longer_loops import LongerLoops, longer_loops
 from profkit.compare.movement import Movement, movement
 from profkit.compare.origins import Origins, find_origins
@@ -146,20 +146,9 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
     processes, recorded = _processes(pair)
     of_processes = calls_of_processes(table, calls, ratios, processes, recorded=recorded)
     sites = call_sites(table, calls, ratios)
-    moved = movement(
-        table,
-        busy,
-        of_processes,
-        sites,
-        ratios,
-        python_differs=pair.python_differs,
-        within=within,
-        stopped=stopped_seconds(*pair.profiles, pair.behind),
-    )
+    moved = movement(pair, busy, within, of_processes, sites, ratios)
     waits = waiting_rows(table, calls)
-    origins = find_origins(
-        table, calls, busy, within, waits, of_processes, sites, ratios, python_differs=pair.python_differs
-    )
+    origins = find_origins(pair, busy, within, waits, of_processes, sites, ratios)
     walls = walls_of(pair, waits)
     own = walls.baseline.own_s, walls.candidate.own_s
     both = matched(pair)
