@@ -127,13 +127,6 @@ def busy_seconds(
     return busy(a, rows[0]), busy(b, rows[1])
 
 
-def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
-    """Return self time off the CPU without queueing, by table row; ``None`` unless both sides measured it."""
-    if a.blocked is None or b.blocked is None:
-        return None
-    return at_rows(a.blocked, rows[0]), at_rows(b.blocked, rows[1])
-
-
 def at_rows(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
     """Return the values at `rows` of the last axis, 0 where a row is −1."""
     if not values.shape[-1]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
-from profkit.compare.function_table import stopped_seconds
+from profkit.compare.function_table import at_rows
 from profkit.compare.pair import Pair
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
@@ -172,10 +172,10 @@ def _below_changed(differs: Bools, within: tuple[Floats, Floats]) -> int:
 
 def _stopped_work(pair: Pair) -> float:
     """Return the part of added off-CPU time in functions that do not wait by design; NaN if unknown."""
-    stopped = stopped_seconds(*pair.profiles, pair.behind)
-    if stopped is None:
+    a, b = pair.profiles
+    if a.blocked is None or b.blocked is None:
         return float("nan")
-    grown = np.maximum(stopped[1] - stopped[0], 0.0)
+    grown = np.maximum(at_rows(b.blocked, pair.behind[1]) - at_rows(a.blocked, pair.behind[0]), 0.0)
     rows = np.flatnonzero(grown >= noise.MIN_SECONDS)
     whole = float(grown[rows].sum())
     if whole <= 0:
