@@ -111,22 +111,6 @@ def _without_calls(side: SideTable, missed: Bools) -> SideTable:
     return replace(side, calls_low=low, calls_high=high)
 
 
-def busy_seconds(
-    a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
-) -> tuple[Floats, Floats]:
-    """Return CPU seconds by table row, or all time unless both sides measured waiting."""
-    names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
-    measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
-
-    def busy(profile: Profile, of: Rows) -> Floats:
-        waited, blocked, whole = (getattr(profile, name) for name in names)
-        if not measured:
-            return at_rows(whole, of)
-        return at_rows(np.maximum(whole - waited - blocked, 0.0), of)
-
-    return busy(a, rows[0]), busy(b, rows[1])
-
-
 def at_rows(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
     """Return the values at `rows` of the last axis, 0 where a row is −1."""
     if not values.shape[-1]:

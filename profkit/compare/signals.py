@@ -11,7 +11,7 @@ import numpy as np
 from profkit.compare.call_sites import call_sites
 from profkit.compare.call_table import CallTable
 from profkit.compare.comparability import comparability, residue_of, same_captures
-from profkit.compare.function_table import busy_seconds
+from profkit.compare.function_table import at_rows
 from profkit.compare.longer_loops import LongerLoops, longer_loops
 from profkit.compare.movement import Movement, movement
 from profkit.compare.origins import Origins, find_origins
@@ -141,8 +141,8 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
     """Measure a pair; `iterations` names the NVTX ranges that a user declared as one iteration."""
     table, calls = pair.table, pair.calls
     ratios = call_ratios(table)
-    busy = busy_seconds(*pair.profiles, pair.behind)
-    within = busy_seconds(*pair.profiles, pair.behind, cumulative=True)
+    busy = _busy(pair, "tottime", "wait", "blocked")
+    within = _busy(pair, "cumtime", "cumwait", "cumblocked")
     processes, recorded = _processes(pair)
     of_processes = calls_of_processes(table, calls, ratios, processes, recorded=recorded)
     sites = call_sites(table, calls, ratios)
@@ -186,6 +186,17 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
         walls=walls,
         exact=pair.exact,
     )
+
+
+def _busy(pair: Pair, *names: str) -> tuple[Floats, Floats]:
+    """Return CPU seconds by table row, or all time unless both sides measured waiting."""
+    known = [[getattr(profile, name) for name in names] for profile in pair.profiles]
+    measured = all(column is not None for of_side in known for column in of_side)
+    before, after = (
+        at_rows(np.maximum(whole - waited - blocked, 0.0) if measured else whole, rows)
+        for (whole, waited, blocked), rows in zip(known, pair.behind, strict=True)
+    )
+    return before, after
 
 
 def _processes(pair: Pair) -> tuple[tuple[int, int], bool]:
