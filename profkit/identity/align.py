@@ -141,13 +141,8 @@ def align_joined(
     if len(rest_a):
         matched = np.flatnonzero(partner >= 0)
         anchors = (a.file[matched], a.line[matched], b.line[partner[matched]])
-        take(
-            *pair_nearest(
-                rest_a, group_a[rest_a], a.file[rest_a], a.line[rest_a],
-                rest_b, group_b[rest_b], b.file[rest_b], b.line[rest_b], anchors,
-            ),
-            _NEAREST,
-        )  # fmt: skip
+        rows = pair_nearest((rest_a, rest_b), (group_a, group_b), (a.file, b.file), (a.line, b.line), anchors)
+        take(*rows, _NEAREST)
     take(*_same_source(a, b, partner < 0, free_b), _SAME_SOURCE)
 
     left = np.flatnonzero(partner >= 0).astype(np.int32)
