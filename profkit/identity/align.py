@@ -126,7 +126,8 @@ def align_joined(
     shared = (count_a > 0) & (count_b > 0) & ~single
     free_a = shared[group_a]
     # Within a group, a unique source hash is better evidence than the order of lines.
-    take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
+    sources = a.source_hash, b.source_hash
+    take(*_unique_pairs((group_a, group_b), sources, (free_a, shared[group_b])), _ROOTED)
     left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
     on_both = _marked(a.raw_file[left_a], joined) & _marked(b.raw_file[left_b], joined)
     letters = _letters(joined, left_a, left_b)
@@ -250,19 +251,11 @@ def _order(
 
 
 def _unique_pairs(
-    group_a: Index,
-    value_a: Index,
-    group_b: Index,
-    value_b: Index,
-    free_a: Bools,
-    free_b: Bools,
+    group: tuple[Index, Index], value: tuple[Index, Index], free: tuple[Bools, Bools]
 ) -> tuple[Ints, Ints]:
     """Return free rows whose known (group, value) occurs once among the free rows of each side."""
-    rows_a = np.flatnonzero((value_a != 0) & free_a)
-    rows_b = np.flatnonzero((value_b != 0) & free_b)
-    key = _dense(
-        np.concatenate([group_a[rows_a], group_b[rows_b]]), np.concatenate([value_a[rows_a], value_b[rows_b]])
-    )
+    rows_a, rows_b = (np.flatnonzero((known != 0) & mine) for known, mine in zip(value, free, strict=True))
+    key = _dense(*(np.concatenate([one[rows_a], other[rows_b]]) for one, other in (group, value)))
     key_a, key_b = key[: len(rows_a)], key[len(rows_a) :]
     size = int(key.max(initial=-1)) + 1
     once_a, once_b = np.bincount(key_a, minlength=size) == 1, np.bincount(key_b, minlength=size) == 1
@@ -275,7 +268,7 @@ def _unique_pairs(
 
 def _same_source(a: Columns, b: Columns, free_a: Bools, free_b: Bools) -> tuple[Ints, Ints]:
     """Return functions that moved to another file: name and source are unique on each side."""
-    everywhere_a, everywhere_b = np.ones_like(free_a), np.ones_like(free_b)
-    rows_a, rows_b = _unique_pairs(a.name, a.source_hash, b.name, b.source_hash, everywhere_a, everywhere_b)
+    everywhere = np.ones_like(free_a), np.ones_like(free_b)
+    rows_a, rows_b = _unique_pairs((a.name, b.name), (a.source_hash, b.source_hash), everywhere)
     both = free_a[rows_a] & free_b[rows_b]
     return rows_a[both], rows_b[both]
