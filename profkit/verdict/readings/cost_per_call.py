@@ -74,11 +74,6 @@ def _yardstick(case: Case) -> float | None:
     return after / before if min(before, after) >= value("yardstick.least") else None
 
 
-def _yardstick_apart(case: Case) -> float | None:
-    known = _yardstick(case)
-    return math.exp(case.signals.movement.ratio) / known if known else None
-
-
 def _machine_part(case: Case) -> float | None:
     slower = max((one.beyond for one in fixed_work(case.before, case.now)), default=None)
     whole = _dearer_or_slower(case)
@@ -134,7 +129,9 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "s", "start-up work on the side with less of it", lambda c: min(_yardsticks(c))
     ),
     "yardstick.apart": Reading(
-        "factor", "cost per call over the slow-down of the start-up work", _yardstick_apart
+        "factor",
+        "cost per call over the slow-down of the start-up work",
+        lambda c: math.exp(c.signals.movement.ratio) / known if (known := _yardstick(c)) else None,
     ),
     "spread": Reading(
         "factor", "scatter of ln of the cost per call over functions", lambda c: c.signals.movement.spread

@@ -93,11 +93,6 @@ def _settings_queue(case: Case) -> float | None:
     return of_lost(found, queue + min(max(0.0, waited), theirs))
 
 
-def _gil_over_queue(case: Case) -> bool:
-    gil = separate(case, "gil") or 0.0
-    return gil > max(separate(case, "queue") or 0.0, _settings_queue(case) or 0.0)
-
-
 def reading_kind(case: Judged, part: str) -> str | None:
     """Return ``short-memory`` if at least a part of what storage delivered had been in memory before."""
     again, stored = case.number("memory.refaulted"), case.number("storage.added")
@@ -213,7 +208,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.gil-over-queue": Reading(
         "bool",
         "more of the lost time is waiting for the interpreter's lock than for a CPU",
-        _gil_over_queue,
+        lambda c: (separate(c, "gil") or 0.0) > max(separate(c, "queue") or 0.0, _settings_queue(c) or 0.0),
     ),
     "gil.held": Reading(
         "share",
