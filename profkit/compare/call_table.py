@@ -35,6 +35,12 @@ class CallTable:
         return len(self.caller)
 
 
+def each_call(sides: tuple[Floats, Floats], calls: tuple[Floats, Floats]) -> Floats:
+    """Return what each call has of a sum, in the baseline where that has calls, else in the candidate."""
+    before, after = (whole / np.maximum(count, 1.0) for whole, count in zip(sides, calls, strict=True))
+    return np.where(calls[0] > 0, before, after)
+
+
 def call_table(
     profiles: tuple[Sequence[Profile], Sequence[Profile]],
     places: tuple[Sequence[Index], Sequence[Index]],

@@ -126,8 +126,6 @@ def _same_columns(a: Profile, b: Profile) -> bool:
     numbers = ("line", "ncalls", "primitive_calls", "tottime", "cumtime")
     if not all(np.array_equal(getattr(a, c), getattr(b, c)) for c in numbers):
         return False
-    if a.strings is b.strings or a.strings == b.strings:
-        return np.array_equal(a.name, b.name)
     return [a.strings[i] for i in a.name.tolist()] == [b.strings[i] for i in b.name.tolist()]
 
 

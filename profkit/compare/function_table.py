@@ -13,7 +13,7 @@ from profkit.compare.replicates import Replicates, ranked_seconds, ranked_times
 from profkit.compare.result_types import UNCALLED, UNSEEN, DiffTable, SideTable
 from profkit.compare.sampled_calls import call_ratios
 from profkit.identity.align import RUNGS, Alignment, Columns, Joined, sorted_places
-from profkit.identity.edits import edited_rows, standing_rows
+from profkit.identity.edits import added_lines, standing_rows
 from profkit.identity.function_keys import infer_roots
 from profkit.identity.lookup_columns import Keys, Looked
 from profkit.identity.rooted_paths import relative_to
@@ -55,8 +55,8 @@ def build_table(
     value_a, value_b = (ranked_seconds(side.profile, by, active) for side in (a, b))
     rank_a = ranks(value_a, _key_order(joined, joined.baseline, value_a))
     rank_b = ranks(value_b, _key_order(joined, joined.candidate, value_b))
-    change = _at(value_b, row_b) - _at(value_a, row_a)
-    place = np.maximum(_at(rank_a, row_a), _at(rank_b, row_b))
+    change = at_rows(value_b, row_b) - at_rows(value_a, row_a)
+    place = np.maximum(at_rows(rank_a, row_a), at_rows(rank_b, row_b))
     order = ascending(-np.abs(change), place)
     row_a, row_b, rung = row_a[order], row_b[order], rung[order]
     sides, rows = (a, b), (row_a, row_b)
@@ -64,12 +64,13 @@ def build_table(
     side_a = side_table(a.profile, row_a, rank_a, value_a, by, active)
     side_b = side_table(b.profile, row_b, rank_b, value_b, by, active)
     defined = _defined(joined, row_a, row_b, unseen)
-    stands = _stands(joined, found, row_a, row_b) | (defined > 0)
+    standing_a, standing_b = standing_rows(joined, found)
+    stands = np.isin(row_a, standing_a) | np.isin(row_b, standing_b) | (defined > 0)
     missed_a = _may_be_missed(a, side_a, side_b, stands)
     missed_b = _may_be_missed(b, side_b, side_a, stands)
     side_a, side_b = _without_calls(side_a, missed_a), _without_calls(side_b, missed_b)
     log_ratio = log_ratios(side_a.tottime, side_a.ncalls, side_b.tottime, side_b.ncalls)
-    added = _added_lines(joined, found, row_a)
+    added = added_lines(joined, found)[row_a]
     source = _same_source(joined, row_a, row_b, added, defined)
     keys, names, files, lines = _labels(joined, a, b, row_a, row_b)
     kinds = (*RUNGS, "gone", "new", UNSEEN, UNCALLED)
@@ -97,17 +98,9 @@ def build_table(
 
 def _may_be_missed(side: Replicates, own: SideTable, other: SideTable, stands: Bools) -> Bools:
     """Return rows that a side lacks and may have missed, since they take little on the other side."""
-    seen_s = np.maximum(other.tottime, other.cumtime)
-    if other.tottime_error is not None:
-        seen_s = seen_s - other.tottime_error
+    seen_s = np.maximum(other.tottime, other.cumtime) - other.estimates[-1]
     most = np.where(stands, LESS_OF_DEFINED, 1.0) * side.unseen_s
     return ~own.present & (seen_s <= most) & (side.unseen_s > 0)
-
-
-def _stands(joined: Joined, found: Alignment, row_a: Rows, row_b: Rows) -> Bools:
-    """Return one-sided rows whose definition the other side has as well."""
-    of_a, of_b = standing_rows(joined, found)
-    return ((row_b < 0) & np.isin(row_a, of_a)) | ((row_a < 0) & np.isin(row_b, of_b))
 
 
 def _without_calls(side: SideTable, missed: Bools) -> SideTable:
@@ -118,34 +111,11 @@ def _without_calls(side: SideTable, missed: Bools) -> SideTable:
     return replace(side, calls_low=low, calls_high=high)
 
 
-def busy_seconds(
-    a: Profile, b: Profile, rows: tuple[Rows, Rows], *, cumulative: bool = False
-) -> tuple[Floats, Floats]:
-    """Return CPU seconds by table row, or all time unless both sides measured waiting."""
-    names = ("cumwait", "cumblocked", "cumtime") if cumulative else ("wait", "blocked", "tottime")
-    measured = all(getattr(p, name) is not None for p in (a, b) for name in names[:2])
-
-    def busy(profile: Profile, of: Rows) -> Floats:
-        waited, blocked, whole = (getattr(profile, name) for name in names)
-        if not measured:
-            return _at(whole, of)
-        return _at(np.maximum(whole - waited - blocked, 0.0), of)
-
-    return busy(a, rows[0]), busy(b, rows[1])
-
-
-def stopped_seconds(a: Profile, b: Profile, rows: tuple[Rows, Rows]) -> tuple[Floats, Floats] | None:
-    """Return self time off the CPU without queueing, by table row; ``None`` unless both sides measured it."""
-    if a.blocked is None or b.blocked is None:
-        return None
-    return _at(a.blocked, rows[0]), _at(b.blocked, rows[1])
-
-
-def _at(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
-    """Return the values at `rows`, 0 where a row is −1."""
-    if not len(values):
-        return np.zeros(len(rows))
-    return np.where(rows >= 0, values[rows].astype(np.float64), 0.0)
+def at_rows(values: npt.NDArray[np.generic], rows: Rows) -> Floats:
+    """Return the values at `rows` of the last axis, 0 where a row is −1."""
+    if not values.shape[-1]:
+        return np.zeros((*values.shape[:-1], len(rows)))
+    return np.where(rows >= 0, values[..., rows].astype(np.float64), 0.0)
 
 
 def _key_order(joined: Joined, side: Columns, values: Floats) -> Ints:
@@ -168,24 +138,16 @@ def side_table(profile: Profile, rows: Rows, rank: Ints, values: Floats, by: str
 
     def column(name: str) -> Any:
         known = getattr(profile, name)
-        return None if known is None else _at(known, rows).astype(known.dtype)
+        return None if known is None else at_rows(known, rows).astype(known.dtype)
 
     calls, times = ("ncalls", "primitive_calls"), ("tottime", "cumtime", "wait", "cumwait")
     return SideTable(
         present=rows >= 0,
-        rank=_at(rank, rows).astype(np.int64),
-        active=_at(ranked_seconds(profile, "tottime", active), rows),
-        share=_at(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
+        rank=at_rows(rank, rows).astype(np.int64),
+        active=at_rows(ranked_seconds(profile, "tottime", active), rows),
+        share=at_rows(values, rows) / whole if whole > 0 else np.zeros(len(rows)),
         **{name: column(name) for name in (*calls, *times, *ESTIMATES)},
     )
-
-
-def _added_lines(joined: Joined, found: Alignment, row_a: Rows) -> Ints:
-    """Return how many lines an edit added to each function, as the shift of definitions below it shows."""
-    lines = np.zeros(len(joined.baseline.line) + 1, np.int64)
-    for row, added in edited_rows(joined, found).items():
-        lines[row] = added
-    return lines[row_a]
 
 
 def _defined(
@@ -235,7 +197,7 @@ def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floa
     matters = np.abs(change) >= max(noise.MIN_SECONDS, noise.MIN_SHARE * max(total_a, total_b))
     if by == "tottime":
         # Sampled times that differ within their intervals did not change.
-        matters &= np.abs(change) > np.hypot(_error(a), _error(b))
+        matters &= np.abs(change) > np.hypot(*(side.estimates[-1] for side in (a, b)))
     both, share = a.present & b.present, np.maximum(a.share, b.share)
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = np.abs(np.log(seconds_b / seconds_a))
@@ -253,10 +215,6 @@ def _anomalous(table: DiffTable, sides: _Sides, rows: _BothRows, log_ratio: Floa
     return np.where(both, moved & beyond & matters, matters & (share >= noise.MIN_SHARE))
 
 
-def _error(side: SideTable) -> Floats:
-    return np.zeros(len(side.tottime)) if side.tottime_error is None else side.tottime_error
-
-
 def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
     """Return the change of ln seconds that noise can cause, by row; pooled without enough replicates."""
     pooled = np.full(len(rows[0]), np.log(noise.TOTAL_RATIO_P95))
@@ -267,7 +225,7 @@ def _noise(sides: _Sides, rows: _BothRows, by: str) -> Floats:
         scatter = np.maximum(noise.log_scatter(times), noise.CLEAN_SCATTER)
         totals = np.log(np.maximum(times.sum(axis=1), 1e-12))
         drift = MAD_SCALE * float(median(np.abs(totals - median(totals))))
-        variance += _at(scatter**2, placed) + drift**2
+        variance += at_rows(scatter**2, placed) + drift**2
     own = SIGMAS * np.sqrt(variance)
     return np.where(np.isfinite(own), own, pooled)
 
@@ -279,8 +237,7 @@ def _p_values(sides: _Sides, rows: _BothRows, share: Floats, by: str) -> Floats:
         return result
     tested = np.flatnonzero(share >= noise.MIN_SHARE)
     values_a, values_b = (
-        np.where(placed[tested] >= 0, times[:, placed[tested]], 0.0)
-        for times, placed in zip(ranked_times(*sides, by), rows, strict=True)
+        at_rows(times, placed[tested]) for times, placed in zip(ranked_times(*sides, by), rows, strict=True)
     )
     result[tested] = noise.adjusted(noise.rank_sum_p(values_a, values_b))
     return result

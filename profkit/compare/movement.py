@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
+from profkit.compare.function_table import at_rows
+from profkit.compare.pair import Pair
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure import noise
-from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.function_orders import location_and_spread, log_ratios, shares
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import PROJECT
 from profkit.model.arrays import Bools, Floats
@@ -68,26 +70,22 @@ class Movement:
 
 
 def movement(
-    table: DiffTable,
+    pair: Pair,
     busy: tuple[Floats, Floats],
+    within: tuple[Floats, Floats],
     of_processes: Floats,
     sites: CallSites,
     called: CallRatios,
-    *,
-    python_differs: bool,
-    within: tuple[Floats, Floats],
-    stopped: tuple[Floats, Floats] | None,
 ) -> Movement:
     """Summarise how times and calls moved over the table; arrays have shape (n,), times are seconds.
 
-    `busy` is CPU time, `within` the same with callees, `stopped` time off the CPU without queueing (``None``:
-    unknown). Calls `of_processes` come with the number of processes and are not work.
+    `busy` is CPU time, `within` the same with callees. Calls `of_processes` come with the number of processes
+    and are not work.
     """
+    table = pair.table
     a, b = table.baseline, table.candidate
     busy_a, busy_b = busy
-    total_a, total_b = float(busy_a.sum()), float(busy_b.sum())
-    share = np.maximum(busy_a / max(total_a, 1e-12), busy_b / max(total_b, 1e-12))
-    heavy = np.flatnonzero(share >= noise.MIN_SHARE)
+    heavy = np.flatnonzero(np.maximum(*map(shares, busy)) >= noise.MIN_SHARE)
     # Calls that MPI libraries make from C are not counted, and waiting for ranks is not the work of this one.
     of_ranks = rows_where(table.name, waits_for_ranks) & ~called.known
     heavy = heavy[[not (table.waits(row) or of_ranks[row]) for row in heavy.tolist()]]
@@ -113,7 +111,7 @@ def movement(
     gained_known = float(gain[called.known[heavy]].sum())
     top = int(heavy[gain.argmax()]) if gains > 0 else -1
     project = table.in_roots(PROJECT)
-    ours = project | (not python_differs)
+    ours = project | (not pair.python_differs)
     # New functions are changed code where a source is known to differ, or in a project that is still there.
     named = (ours & (table.differs | (table.new & project & still_there(table, busy))))[heavy]
     changed_row = int(heavy[np.where(named, gain, -1.0).argmax()]) if named.any() else -1
@@ -131,9 +129,9 @@ def movement(
         top_part=float(gain.max()) / gains if gains > 0 else float("nan"),
         top_gain=float(gain.max()) if gains > 0 else 0.0,
         changed_row=changed_row,
-        busy_total=total_a,
+        busy_total=float(busy_a.sum()),
         below_row=_below_changed(table.differs & ours, within) if gains > 0 else -1,
-        stopped_work=_stopped_work(table, stopped),
+        stopped_work=_stopped_work(pair),
     )
 
 
@@ -172,14 +170,15 @@ def _below_changed(differs: Bools, within: tuple[Floats, Floats]) -> int:
     return int(rows[0]) if len(rows) else -1
 
 
-def _stopped_work(table: DiffTable, stopped: tuple[Floats, Floats] | None) -> float:
+def _stopped_work(pair: Pair) -> float:
     """Return the part of added off-CPU time in functions that do not wait by design; NaN if unknown."""
-    if stopped is None:
+    a, b = pair.profiles
+    if a.blocked is None or b.blocked is None:
         return float("nan")
-    grown = np.maximum(stopped[1] - stopped[0], 0.0)
+    grown = np.maximum(at_rows(b.blocked, pair.behind[1]) - at_rows(a.blocked, pair.behind[0]), 0.0)
     rows = np.flatnonzero(grown >= noise.MIN_SECONDS)
     whole = float(grown[rows].sum())
     if whole <= 0:
         return float("nan")
-    work = sum(float(grown[row]) for row in rows.tolist() if not table.waits(row))
+    work = sum(float(grown[row]) for row in rows.tolist() if not pair.table.waits(row))
     return work / whole

@@ -8,13 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.compare.call_sites import CallSites, logarithmic_mean
-from profkit.compare.call_table import CallTable
+from profkit.compare.call_table import CallTable, each_call
 from profkit.compare.handed_down import handed_down
 from profkit.compare.movement import ROOT_SHARE, still_there
+from profkit.compare.pair import Pair
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CALLS_CHANGED, CallRatios
 from profkit.measure import noise
-from profkit.measure.function_orders import location_and_spread, log_ratios
+from profkit.measure.function_orders import location_and_spread, log_ratios, shares
 from profkit.model import BUILTIN, PROJECT
 from profkit.model.arrays import Bools, Floats
 
@@ -61,31 +62,27 @@ class Origins:
     found: tuple[Origin, ...] = ()
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Origins:
-        """Return the same for some rows."""
         return Origins(
             self.ratios.taken(rows), self.below[rows], self.cost_from_code[rows], self.sites.limited_to(rows)
         )
 
 
 def find_origins(
-    table: DiffTable,
-    calls: CallTable | None,
+    pair: Pair,
     busy: tuple[Floats, Floats],
     within: tuple[Floats, Floats],
     waits: Bools,
     of_processes: Floats,
     sites: CallSites,
     ratios: CallRatios,
-    *,
-    python_differs: bool,
 ) -> Origins:
     """Separate calls and costs that come from changed code; arrays have shape (n,), one per table row.
 
     `busy` and `within` are CPU seconds without and with callees. Calls of `waits` are ignored.
     """
-    a, b = table.baseline, table.candidate
-    calls_a, calls_b = a.ncalls.astype(np.float64), b.ncalls.astype(np.float64)
-    code = _changed(table, busy, python_differs)
+    table, calls = pair.table, pair.calls
+    calls_a, calls_b = (side.ncalls.astype(np.float64) for side in (table.baseline, table.candidate))
+    code = _changed(pair, busy)
     # A function may hold all of the time on one side because it changed.
     roots = np.minimum(*(side / max(float(side.max(initial=0.0)), 1e-12) for side in within)) >= ROOT_SHARE
     if calls is None or not len(calls):
@@ -117,14 +114,15 @@ def find_origins(
     return Origins(ratios, below, cost, sites, found)
 
 
-def _changed(table: DiffTable, busy: tuple[Floats, Floats], python_differs: bool) -> Bools:
+def _changed(pair: Pair, busy: tuple[Floats, Floats]) -> Bools:
     """Return functions whose source differs, and project functions that are new or gone with them."""
+    table = pair.table
     project, differs = table.in_roots(PROJECT), table.differs
-    if python_differs:
+    if pair.python_differs:
         differs &= project
     # New functions are a code change only if the project is still there; otherwise it is another program.
     if table.sources_known and still_there(table, busy):
-        differs |= table.redefined & project
+        differs |= table.one_sided & ~table.uncalled & project
     return differs
 
 
@@ -141,11 +139,8 @@ class _Edges:
         self.before = calls.baseline.ncalls[kept].astype(np.float64)
         self.after = calls.candidate.ncalls[kept].astype(np.float64)
         of_a, of_b = calls_a[self.caller], calls_b[self.caller]
-        known = of_a > 0
         # Callers whose calls are unknown hand down nothing.
-        self.per_call = ratios.weighed[self.caller] * np.where(
-            known, self.before / np.maximum(of_a, 1.0), self.after / np.maximum(of_b, 1.0)
-        )
+        self.per_call = ratios.weighed[self.caller] * each_call((self.before, self.after), (of_a, of_b))
         #: Calls that a change of the caller's own calls does not explain.
         self.originating = self.after - self.before - self.per_call * (of_b - of_a)
         # A function that one side lacks hands down its calls; it originates none.
@@ -160,12 +155,8 @@ class _Edges:
             self.of_unknown[~(np.abs(self.of_unknown) > ratios.doubt[self.callee] * self.after)] = 0.0
         #: Seconds per call with callees, of this pair where the baseline has it: other callers' calls may
         #: cost something else.
-        spent = [side.cumtime[kept] for side in (calls.baseline, calls.candidate)]
-        self.cost = np.where(
-            self.before > 0,
-            spent[0] / np.maximum(self.before, 1.0),
-            spent[1] / np.maximum(self.after, 1.0),
-        )
+        spent = calls.baseline.cumtime[kept], calls.candidate.cumtime[kept]
+        self.cost = each_call(spent, (self.before, self.after))
         self.calls_a, self.calls_b, self.n = calls_a, calls_b, len(calls_a)
 
 
@@ -321,8 +312,8 @@ def _cost_part(
     if not below.any():
         return below
     a, b = table.baseline, table.candidate
-    share = np.maximum(busy[0] / max(float(busy[0].sum()), 1e-12), busy[1] / max(float(busy[1].sum()), 1e-12))
-    other = (share >= noise.MIN_SHARE) & (below < MOSTLY_BELOW) & ratios.known
+    heavy = np.maximum(*map(shares, busy)) >= noise.MIN_SHARE
+    other = heavy & (below < MOSTLY_BELOW) & ratios.known
     moved = log_ratios(busy[0][other], a.ncalls[other], busy[1][other], b.ncalls[other])
     known = moved[np.isfinite(moved)]
     common = location_and_spread(known)[0] if len(known) >= FEWEST_OTHERS else 0.0

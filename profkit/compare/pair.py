@@ -81,7 +81,6 @@ class Pair:
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """Baseline and candidate."""
         return self.baseline, self.candidate
 
     @property
@@ -128,9 +127,7 @@ def pair_of(baseline: RunSet, candidate: RunSet, *, by: str = "tottime", process
     )
     a, b = first.replicates, second.replicates
     joined = join(a.profile, b.profile, a.roots, b.roots)
-    alignment = align_joined(
-        joined, a.profile, b.profile, baseline_folded=first.folded, candidate_folded=second.folded
-    )
+    alignment = align_joined(joined, a.profile, b.profile, (first.folded, second.folded))
     table, behind = build_table(joined, alignment, a, b, by, (first.definitions, second.definitions))
     of_table = _inverse(behind[0], len(a.profile)), _inverse(behind[1], len(b.profile))
     calls = call_table((first.profiles, second.profiles), (a.places, b.places), of_table, len(table))

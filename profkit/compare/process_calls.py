@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profkit.compare.call_table import CallTable
+from profkit.compare.call_table import CallTable, each_call
 from profkit.compare.handed_down import handed_down
 from profkit.compare.result_types import DiffTable
 from profkit.compare.sampled_calls import CallRatios
@@ -66,13 +66,8 @@ def calls_of_processes(
     source = np.where(feeds, change, source)
     source = limited_by_number(source, np.minimum(calls_a, calls_b), processes)
     passes = ~direct & ~feeds[caller] & ~imports[caller]
-    per_call = np.where(
-        calls_a[caller] > 0,
-        before / np.maximum(calls_a[caller], 1.0),
-        after / np.maximum(calls_b[caller], 1.0),
-    )
+    per_call = each_call((before, after), (calls_a[caller], calls_b[caller])) * passes
     lowest, highest = np.minimum(change, 0.0), np.maximum(change, 0.0)
-    per_call = per_call * passes
 
     def following(current: Floats) -> Floats:
         handed = np.bincount(callee, per_call * current[caller], n)
@@ -144,7 +139,6 @@ class Started:
 
 
 def started(table: DiffTable) -> Started:
-    """Return what the calls of both sides show."""
     native = [(row, table.name[row]) for row in np.flatnonzero(table.native).tolist()]
 
     def calls(of: re.Pattern[str]) -> tuple[int, int]:

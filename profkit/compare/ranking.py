@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from profkit.compare.function_table import at_rows
 from profkit.compare.pair import Pair
 from profkit.compare.replicates import ranked_times
 from profkit.compare.result_types import Ranking, SideTable
 from profkit.measure import noise
-from profkit.measure.function_orders import ranks, rbo_distance, total_variation
+from profkit.measure.function_orders import ranks, rbo_distance, shares, total_variation
 from profkit.measure.intervals import displacement, estimate
-from profkit.model.arrays import Bools, Floats, Ints, Rows, median
+from profkit.model.arrays import Bools, Floats, Ints, median
 from profkit.model.estimates import NORMAL
 
 #: Number of functions in the rank-biased overlap.
@@ -24,18 +25,17 @@ REACH = 4 * DEPTH
 
 
 def ranking_of(pair: Pair) -> Ranking:
-    """Compare the orders of both sides."""
     table, rows = pair.table, pair.behind
     before, after = table.baseline, table.candidate
     # Total variation always compares active time, of functions that matter on either side.
-    share_a, share_b = (s.active / max(float(s.active.sum()), 1e-12) for s in (before, after))
+    share_a, share_b = shares(before.active), shares(after.active)
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
     distance = rbo_distance(_order(before.rank), _order(after.rank), depth=DEPTH)
     apart = max(0.0, total_variation(share_a[heavy], share_b[heavy]) - _of_samples((before, after), heavy))
     ranked_a, ranked_b = ranked_times(pair.baseline.replicates, pair.candidate.replicates, pair.by)
     floor = _own_floor(ranked_a)
     near = ((before.rank > 0) & (before.rank <= REACH)) | ((after.rank > 0) & (after.rank <= REACH))
-    times_a, times_b = _run_times(ranked_a, rows[0][near]), _run_times(ranked_b, rows[1][near])
+    times_a, times_b = at_rows(ranked_a, rows[0][near]), at_rows(ranked_b, rows[1][near])
     overlap = replace(estimate(times_a, times_b, _distance), value=distance)
     return Ranking(
         by=pair.by,
@@ -56,19 +56,11 @@ def _of_samples(sides: tuple[SideTable, SideTable], rows: Bools) -> float:
     """
     variance = np.zeros(int(rows.sum()))
     for side in sides:
-        if side.tottime_error is not None:
-            whole = max(float(side.active.sum()), 1e-12)
-            variance += (side.tottime_error[rows] / NORMAL / whole) ** 2
+        whole = max(float(side.active.sum()), 1e-12)
+        variance += (side.estimates[-1][rows] / NORMAL / whole) ** 2
     deviation = np.sqrt(variance)
     mean = math.sqrt(2 / math.pi) * float(deviation.sum())
     return 0.5 * (mean + NORMAL * math.sqrt((1 - 2 / math.pi) * float(variance.sum())))
-
-
-def _run_times(times: Floats, rows: Rows) -> Floats:
-    """Return seconds of every run, shape (runs, len(rows)); 0 where the side lacks the function."""
-    if not times.shape[1]:
-        return np.zeros((len(times), len(rows)))
-    return np.where(rows >= 0, times[:, rows], 0.0)
 
 
 def _order(rank: Ints) -> Ints:
@@ -92,7 +84,7 @@ def _displacement(times_a: Floats, times_b: Floats) -> float:
     middle_a, middle_b = median(times_a, axis=0), median(times_b, axis=0)
     rank_a, rank_b = ranks(middle_a), ranks(middle_b)
     both = (middle_a > 0) & (middle_b > 0)
-    share = np.maximum(middle_a / max(middle_a.sum(), 1e-12), middle_b / max(middle_b.sum(), 1e-12))
+    share = np.maximum(shares(middle_a), shares(middle_b))
     heavy = both & (share >= noise.MIN_SHARE)
     return displacement(rank_a[heavy], rank_b[heavy], share[heavy])
 

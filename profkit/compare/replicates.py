@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from profkit.identity.align import align
-from profkit.identity.file_matches import KnownFiles
 from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
 from profkit.model.arrays import Floats, Index, median
@@ -42,7 +41,6 @@ class Replicates:
 
     @property
     def runs(self) -> int:
-        """Number of replicates."""
         return len(self.tottime)
 
     @property
@@ -65,13 +63,12 @@ def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float]) -> Replicates:
     """Bring one or more runs of a side under common rows; `unseen_s` is 0 for a run that is exact."""
-    exact: Mapping[str, Any] = dict.fromkeys(ESTIMATES)
-    union = replace(profiles[0], edges=None, **exact)
+    unstated: Mapping[str, Any] = dict.fromkeys(("wait", "blocked", "cumwait", "cumblocked", *ESTIMATES))
+    union = replace(profiles[0], edges=None, **unstated)
     known = roots[0]
     places = [np.arange(len(union), dtype=np.int32)]
-    files = KnownFiles()
     for profile, own in zip(profiles[1:], roots[1:], strict=True):
-        found = align(union, profile, known, own, known=files)
+        found = align(union, profile, known, own)
         place = np.empty(len(profile), np.int32)
         place[found.candidate] = found.baseline
         place[found.candidate_only] = len(union) + np.arange(len(found.candidate_only), dtype=np.int32)
@@ -99,7 +96,8 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         columns["blocked"],
         columns["cumblocked"],
         tuple(places),
-        _missed_by_all(unseen_s),
+        # Samples of all runs add up.
+        1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0,
     )
 
 
@@ -113,11 +111,6 @@ def _median(stack: Floats) -> Floats:
     some = known.any(axis=0)
     result[some] = np.nanmedian(stack[:, some], axis=0)
     return result
-
-
-def _missed_by_all(unseen_s: Sequence[float]) -> float:
-    """Return the seconds that all runs may have missed of a function: their samples add up."""
-    return 1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0
 
 
 def _estimates(
@@ -149,20 +142,17 @@ def _middle_estimates(stacks: dict[str, Floats], tottime: Floats) -> dict[str, n
 
 
 def _extended(union: Profile, profile: Profile, rows: Index) -> Profile:
-    """Return the union with further rows; `gather` fills in their times."""
+    """Return the union with further rows, and with what aligns them; `gather` fills in all times."""
     if not len(rows):
         return union
     table = {text: i for i, text in enumerate(union.strings)}
     place = np.array([table.setdefault(text, len(table)) for text in profile.strings], np.int32)
-    columns: dict[str, npt.NDArray[np.generic] | None] = {
+    columns: dict[str, Any] = {
         name: np.concatenate([getattr(union, name), place[getattr(profile, name)[rows]]]) for name in TEXTS
     }
-    columns["line"] = np.concatenate([union.line, profile.line[rows]])
-    for name in VALUE_COLUMNS:
-        ours, theirs = getattr(union, name), getattr(profile, name)
-        both = ours is not None and theirs is not None
-        columns[name] = np.concatenate([ours, theirs[rows]]) if both else None
-    return replace(union, strings=tuple(table), **columns)  # type: ignore[arg-type]
+    for name in ("line", *CALL_COLUMNS, "tottime", "cumtime"):
+        columns[name] = np.concatenate([getattr(union, name), getattr(profile, name)[rows]])
+    return replace(union, strings=tuple(table), **columns)
 
 
 def _stacked(profiles: Sequence[Profile], places: Sequence[Index], name: str, n: int) -> Floats | None:

@@ -58,7 +58,6 @@ class SideTable:
         return low, high, samples, error
 
     def estimate(self, row: int) -> tuple[float, float, int, float]:
-        """Return the `estimates` of one function."""
         if self.calls_low is None:
             return float(self.ncalls[row]), float(self.ncalls[row]), 0, 0.0
         low, high, samples, error = self.estimates
@@ -100,11 +99,6 @@ class DiffTable:
         """Rows that one side lacks and would have seen."""
         both = self.baseline.present & self.candidate.present
         return ~both & ~rows_where(self.match, lambda match: match == UNSEEN)
-
-    @property
-    def redefined(self) -> Bools:
-        """Rows whose definition is known on one side only."""
-        return self.one_sided & ~self.uncalled
 
     @property
     def uncalled(self) -> Bools:

@@ -91,7 +91,6 @@ class CallRatios:
         return np.where(self.exact, 0.0, np.where(self.weighed, part, np.inf))
 
     def taken(self, rows: npt.NDArray[np.intp]) -> CallRatios:
-        """Return the same for some rows."""
         return CallRatios(*(getattr(self, name)[rows] for name in CallRatios.__slots__))
 
 
@@ -103,9 +102,6 @@ def call_ratios(table: DiffTable) -> CallRatios:
     some = (calls_a > 0) & (calls_b > 0)
     value = np.full(n, np.nan)
     value[some] = calls_b[some] / calls_a[some]
-    if a.calls_low is None and b.calls_low is None:
-        exactly = np.ones(n, np.bool_)
-        return CallRatios(value, value, value, exactly, exactly, ~exactly)
     low_a, high_a = _limits(a)
     low_b, high_b = _limits(b)
     told = np.isfinite(low_a) & np.isfinite(low_b)

@@ -11,7 +11,7 @@ import numpy as np
 from profkit.compare.call_sites import call_sites
 from profkit.compare.call_table import CallTable
 from profkit.compare.comparability import comparability, residue_of, same_captures
-from profkit.compare.function_table import busy_seconds, stopped_seconds
+from profkit.compare.function_table import at_rows
 from profkit.compare.longer_loops import LongerLoops, longer_loops
 from profkit.compare.movement import Movement, movement
 from profkit.compare.origins import Origins, find_origins
@@ -141,25 +141,14 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
     """Measure a pair; `iterations` names the NVTX ranges that a user declared as one iteration."""
     table, calls = pair.table, pair.calls
     ratios = call_ratios(table)
-    busy = busy_seconds(*pair.profiles, pair.behind)
-    within = busy_seconds(*pair.profiles, pair.behind, cumulative=True)
+    busy = _busy(pair, "tottime", "wait", "blocked")
+    within = _busy(pair, "cumtime", "cumwait", "cumblocked")
     processes, recorded = _processes(pair)
     of_processes = calls_of_processes(table, calls, ratios, processes, recorded=recorded)
     sites = call_sites(table, calls, ratios)
-    moved = movement(
-        table,
-        busy,
-        of_processes,
-        sites,
-        ratios,
-        python_differs=pair.python_differs,
-        within=within,
-        stopped=stopped_seconds(*pair.profiles, pair.behind),
-    )
+    moved = movement(pair, busy, within, of_processes, sites, ratios)
     waits = waiting_rows(table, calls)
-    origins = find_origins(
-        table, calls, busy, within, waits, of_processes, sites, ratios, python_differs=pair.python_differs
-    )
+    origins = find_origins(pair, busy, within, waits, of_processes, sites, ratios)
     walls = walls_of(pair, waits)
     own = walls.baseline.own_s, walls.candidate.own_s
     both = matched(pair)
@@ -197,6 +186,17 @@ def signals_of(pair: Pair, iterations: IterationNames | None = None) -> Signals:
         walls=walls,
         exact=pair.exact,
     )
+
+
+def _busy(pair: Pair, *names: str) -> tuple[Floats, Floats]:
+    """Return CPU seconds by table row, or all time unless both sides measured waiting."""
+    known = [[getattr(profile, name) for name in names] for profile in pair.profiles]
+    measured = all(column is not None for of_side in known for column in of_side)
+    before, after = (
+        at_rows(np.maximum(whole - waited - blocked, 0.0) if measured else whole, rows)
+        for (whole, waited, blocked), rows in zip(known, pair.behind, strict=True)
+    )
+    return before, after
 
 
 def _processes(pair: Pair) -> tuple[tuple[int, int], bool]:

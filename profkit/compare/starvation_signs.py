@@ -17,7 +17,7 @@ from profkit.compare.sampled_calls import CALLS_CHANGED
 from profkit.compare.starvation_weights import ONE_RUN, Weights
 from profkit.identity.lookup_columns import Keys, Looked, rows_in
 from profkit.measure import noise
-from profkit.measure.function_orders import MAD_SCALE, rbo_distance
+from profkit.measure.function_orders import MAD_SCALE, rbo_distance, shares
 from profkit.measure.waits_by_name import is_native, is_wait
 from profkit.model import BUILTIN, STDLIB
 from profkit.model.arrays import Bools, Floats, median, quantile
@@ -65,7 +65,6 @@ class Starvation:
 
     @property
     def holds(self) -> bool:
-        """Whether the probability reaches the threshold."""
         return self.probability >= self.threshold
 
 
@@ -121,9 +120,7 @@ def starvation(signs: Mapping[str, float], weights: Weights = ONE_RUN) -> Starva
 
 def lumps_of(both: Matched) -> Lumps:
     """Return the lumps that hit small functions."""
-    found = np.concatenate(
-        [_lumps(*_ratios(both, i, j), both.native | ~both.native) for i, j in _pairs(both)]
-    )
+    found = np.concatenate([_lumps(*_ratios(both, i, j)) for i, j in _pairs(both)])
     if len(found) < 2:
         return Lumps(len(found))
     middle = float(median(found))
@@ -178,9 +175,9 @@ def _ratios(both: Matched, i: int, j: int) -> tuple[Floats, Floats, Floats, Bool
     return a, scaled, np.clip(r, -MOST_LOG, MOST_LOG), same
 
 
-def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
+def _lumps(a: Floats, b: Floats, r: Floats, same: Bools) -> Floats:
     """Return the seconds that small functions hit by a lump lost beyond the common loss."""
-    small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
+    small = same & (a >= SMALL[0]) & (a < SMALL[1])
     if np.count_nonzero(small) < FEWEST:
         return np.zeros(0)
     usual = a[small] * np.exp(median(r[small]))
@@ -189,10 +186,10 @@ def _lumps(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> Floats:
     return lumps
 
 
-def _hit(a: Floats, b: Floats, r: Floats, same: Bools, of: Bools) -> tuple[int, float, float]:
+def _hit(a: Floats, b: Floats, r: Floats, same: Bools) -> tuple[int, float, float]:
     """Return how many small functions lost a lump, their part, and ln(1 + lumps over all their time)."""
-    small = of & same & (a >= SMALL[0]) & (a < SMALL[1])
-    lumps = _lumps(a, b, r, same, of)
+    small = same & (a >= SMALL[0]) & (a < SMALL[1])
+    lumps = _lumps(a, b, r, same)
     lost = float(lumps.sum()) / max(float(a[small].sum()), SMALL[0])
     return len(lumps), len(lumps) / max(1, int(small.sum())), float(np.log1p(lost))
 
@@ -206,7 +203,7 @@ def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
         both.time_b[j] / max(both.total_b[j], 1e-12),
     )
     heavy = np.maximum(share_a, share_b) >= noise.MIN_SHARE
-    busy_a, busy_b = _part(both.time_a[i], busy), _part(both.time_b[j], busy)
+    busy_a, busy_b = (shares(np.where(busy, t, 0.0)) for t in (both.time_a[i], both.time_b[j]))
     order_a, order_b = (np.argsort(-t, kind="stable")[:DEPTH] for t in (both.time_a[i], both.time_b[j]))
     usable = same & heavy
     gain = np.maximum(both.time_b[j] - both.time_a[i], 0.0)[heavy & busy]
@@ -218,7 +215,7 @@ def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
     gap = 0.0
     if np.count_nonzero(small_python) >= FEWEST:
         gap = np.log(b[small_python].sum() / a[small_python].sum()) - median(r[small_python])
-    of_python, of_all = (_hit(a, b, r, same, of) for of in (python, python | native))
+    of_python, of_all = (_hit(a, b, r, which) for which in (same & python, same))
     large = same & (share_a >= LARGE)
     return {
         "shares_apart": 0.5 * np.abs(share_b - share_a)[heavy].sum(),
@@ -244,11 +241,6 @@ def _of_pair(both: Matched, i: int, j: int) -> dict[str, float]:
         "range_of_large": np.ptp(r[large]) if np.count_nonzero(large) > 1 else 0.0,
         "calls_changed": weight[calls > np.log1p(CALLS_CHANGED)].sum() / max(weight.sum(), 1e-12),
     }
-
-
-def _part(times: Floats, of: Bools) -> Floats:
-    kept: Floats = np.where(of, times, 0.0)
-    return kept / max(float(kept.sum()), 1e-12)
 
 
 def _log_ratio(before: float, after: float) -> float:

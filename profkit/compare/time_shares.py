@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.compare.call_table import CallSide, CallTable
-from profkit.compare.result_types import DiffTable, SideTable
+from profkit.compare.call_table import CallTable
+from profkit.compare.result_types import DiffTable
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import Bools, median
@@ -34,7 +34,9 @@ def in_shares(
         [replace(run, processes=chosen) for run, chosen in zip(side.runs, of_side, strict=True)]
         for side, of_side in zip(runs, processes, strict=True)
     ]
-    with_natives = [any(map(_has_natives, runs)) for runs in sides]
+    with_natives = [
+        any(_native_rows(profile).any() for run in runs for profile in run.profiles) for runs in sides
+    ]
     if with_natives[0] != with_natives[1]:
         sides = [[_each(run, _without_natives) for run in runs] for runs in sides]
     whole = float(median([_total(run) for run in sides[0]]))
@@ -44,26 +46,17 @@ def in_shares(
 
 def calls_unknown(table: DiffTable, calls: CallTable | None) -> tuple[DiffTable, CallTable | None]:
     """Return the tables to show for such sides: without calls and times per call."""
-
-    def rows(side: SideTable) -> SideTable:
-        none = np.zeros_like(side.ncalls)
-        return replace(side, ncalls=none, primitive_calls=none)
-
-    def pairs(side: CallSide) -> CallSide:
-        return replace(side, ncalls=np.zeros_like(side.ncalls))
-
-    return (
-        replace(
-            table,
-            baseline=rows(table.baseline),
-            candidate=rows(table.candidate),
-            per_call_ratio=np.full(len(table), np.nan),
-            by_share=True,
-        ),
-        None
-        if calls is None
-        else replace(calls, baseline=pairs(calls.baseline), candidate=pairs(calls.candidate)),
+    none = np.zeros(len(table), np.int64)
+    before, after = (
+        replace(side, ncalls=none, primitive_calls=none) for side in (table.baseline, table.candidate)
     )
+    unknown = np.full(len(table), np.nan)
+    table = replace(table, baseline=before, candidate=after, per_call_ratio=unknown, by_share=True)
+    if calls is not None:
+        none = np.zeros(len(calls), np.int64)
+        first, second = (replace(side, ncalls=none) for side in (calls.baseline, calls.candidate))
+        calls = replace(calls, baseline=first, candidate=second)
+    return table, calls
 
 
 def _each(run: Run, change: Callable[[Profile], Profile]) -> Run:
@@ -99,10 +92,6 @@ def _scaled(run: Run, whole: float) -> Run:
 
 def _native_rows(profile: Profile) -> Bools:
     return Looked(profile.file, profile.strings).where(lambda file: file == _NATIVE)
-
-
-def _has_natives(run: Run) -> bool:
-    return any(_native_rows(profile).any() for profile in run.profiles)
 
 
 def _without_natives(profile: Profile) -> Profile:

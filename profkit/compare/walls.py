@@ -51,7 +51,8 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     readings = [
         _read(side, rows, rank, len(waits)) for side, rows in zip(pair.sides, pair.of_table, strict=True)
     ]
-    beside = _beside(*readings)
+    # For how long helpers are active beside each second of the path's thread, on the side with more.
+    beside = max(float(median([least_beside(reading) for reading in of_side])) for of_side in readings)
     first, second = (
         _side_walls(
             side, [compose(reading, *masks, beside=beside) for reading in of_side], added if captured else []
@@ -67,11 +68,6 @@ def _read(side: Side, of_table: Rows, rank: int | None, n: int) -> list[PathRead
         read_path(run, selected, rank).placed(of_table[rows] if len(rows) else np.zeros(0, np.int64), n)
         for run, selected, rows in zip(side.measured.runs, side.selected, side.rows, strict=True)
     ]
-
-
-def _beside(*sides: Sequence[PathReading]) -> float:
-    """Return for how long helpers are active beside each second of the path's thread, on the side with more."""
-    return max(float(median([least_beside(reading) for reading in side])) for side in sides)
 
 
 def _side_walls(

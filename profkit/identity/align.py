@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 import numpy.typing as npt
 
-from profkit.identity.file_matches import KnownFiles, match_files
+from profkit.identity.file_matches import match_files
 from profkit.identity.function_keys import clean_name
 from profkit.identity.nearest import pair_nearest
 from profkit.identity.rooted_paths import ANYWHERE
@@ -60,7 +60,6 @@ def join(
     candidate: Profile,
     baseline_roots: Roots = ANYWHERE,
     candidate_roots: Roots = ANYWHERE,
-    known: KnownFiles | None = None,
 ) -> Joined:
     """Number strings and files of two profiles in common; empty roots are inferred."""
     table = {"": 0}
@@ -68,9 +67,7 @@ def join(
     clean = _clean(table)
     names = clean[place_a[baseline.name]], clean[place_b[candidate.name]]
     sources = place_a[baseline.source_hash], place_b[candidate.source_hash]
-    file_a, file_b, files = match_files(
-        baseline, candidate, baseline_roots, candidate_roots, *names, known, sources
-    )
+    file_a, file_b, files = match_files(baseline, candidate, baseline_roots, candidate_roots, *names, sources)
 
     def columns(profile: Profile, place: Index, file: Index) -> Columns:
         raw_name, qualname = place[profile.name], place[profile.qualname]
@@ -93,11 +90,9 @@ def align(
     candidate: Profile,
     baseline_roots: Roots = ANYWHERE,
     candidate_roots: Roots = ANYWHERE,
-    *,
-    known: KnownFiles | None = None,
 ) -> Alignment:
     """Match the functions of two validated profiles; pairs are in the baseline's order."""
-    joined = join(baseline, candidate, baseline_roots, candidate_roots, known)
+    joined = join(baseline, candidate, baseline_roots, candidate_roots)
     return align_joined(joined, baseline, candidate)
 
 
@@ -105,11 +100,9 @@ def align_joined(
     joined: Joined,
     baseline: Profile,
     candidate: Profile,
-    *,
-    baseline_folded: Index | None = None,
-    candidate_folded: Index | None = None,
+    folded: tuple[npt.ArrayLike, npt.ArrayLike] = ((), ()),
 ) -> Alignment:
-    """Match as `align` does after `join`; pairs with a row in `*_folded` get the rung of folded ones."""
+    """Match as `align` does after `join`; pairs with a `folded` row of either side get the rung of folded ones."""
     a, b = joined.baseline, joined.candidate
     n, m = len(baseline), len(candidate)
     partner = np.full(n, -1, np.int32)
@@ -133,7 +126,8 @@ def align_joined(
     shared = (count_a > 0) & (count_b > 0) & ~single
     free_a = shared[group_a]
     # Within a group, a unique source hash is better evidence than the order of lines.
-    take(*_unique_pairs(group_a, a.source_hash, group_b, b.source_hash, free_a, shared[group_b]), _ROOTED)
+    sources = a.source_hash, b.source_hash
+    take(*_unique_pairs((group_a, group_b), sources, (free_a, shared[group_b])), _ROOTED)
     left_a, left_b = np.flatnonzero(free_a & (partner < 0)), np.flatnonzero(shared[group_b] & free_b)
     on_both = _marked(a.raw_file[left_a], joined) & _marked(b.raw_file[left_b], joined)
     letters = _letters(joined, left_a, left_b)
@@ -148,13 +142,8 @@ def align_joined(
     if len(rest_a):
         matched = np.flatnonzero(partner >= 0)
         anchors = (a.file[matched], a.line[matched], b.line[partner[matched]])
-        take(
-            *pair_nearest(
-                rest_a, group_a[rest_a], a.file[rest_a], a.line[rest_a],
-                rest_b, group_b[rest_b], b.file[rest_b], b.line[rest_b], anchors,
-            ),
-            _NEAREST,
-        )  # fmt: skip
+        rows = pair_nearest((rest_a, rest_b), (group_a, group_b), (a.file, b.file), (a.line, b.line), anchors)
+        take(*rows, _NEAREST)
     take(*_same_source(a, b, partner < 0, free_b), _SAME_SOURCE)
 
     left = np.flatnonzero(partner >= 0).astype(np.int32)
@@ -165,9 +154,7 @@ def align_joined(
         & (a.raw_name[left] == b.raw_name[right])
     )
     how = np.where(same, np.int8(_EXACT), rung[left]).astype(np.int8)
-    for folded, rows in ((baseline_folded, left), (candidate_folded, right)):
-        if folded is not None and len(folded):
-            how[np.isin(rows, folded)] = _FOLDED
+    how[np.isin(left, folded[0]) | np.isin(right, folded[1])] = _FOLDED
     return Alignment(
         baseline=left,
         candidate=right,
@@ -264,19 +251,11 @@ def _order(
 
 
 def _unique_pairs(
-    group_a: Index,
-    value_a: Index,
-    group_b: Index,
-    value_b: Index,
-    free_a: Bools,
-    free_b: Bools,
+    group: tuple[Index, Index], value: tuple[Index, Index], free: tuple[Bools, Bools]
 ) -> tuple[Ints, Ints]:
     """Return free rows whose known (group, value) occurs once among the free rows of each side."""
-    rows_a = np.flatnonzero((value_a != 0) & free_a)
-    rows_b = np.flatnonzero((value_b != 0) & free_b)
-    key = _dense(
-        np.concatenate([group_a[rows_a], group_b[rows_b]]), np.concatenate([value_a[rows_a], value_b[rows_b]])
-    )
+    rows_a, rows_b = (np.flatnonzero((known != 0) & mine) for known, mine in zip(value, free, strict=True))
+    key = _dense(*(np.concatenate([one[rows_a], other[rows_b]]) for one, other in (group, value)))
     key_a, key_b = key[: len(rows_a)], key[len(rows_a) :]
     size = int(key.max(initial=-1)) + 1
     once_a, once_b = np.bincount(key_a, minlength=size) == 1, np.bincount(key_b, minlength=size) == 1
@@ -289,7 +268,7 @@ def _unique_pairs(
 
 def _same_source(a: Columns, b: Columns, free_a: Bools, free_b: Bools) -> tuple[Ints, Ints]:
     """Return functions that moved to another file: name and source are unique on each side."""
-    everywhere_a, everywhere_b = np.ones_like(free_a), np.ones_like(free_b)
-    rows_a, rows_b = _unique_pairs(a.name, a.source_hash, b.name, b.source_hash, everywhere_a, everywhere_b)
+    everywhere = np.ones_like(free_a), np.ones_like(free_b)
+    rows_a, rows_b = _unique_pairs((a.name, b.name), (a.source_hash, b.source_hash), everywhere)
     both = free_a[rows_a] & free_b[rows_b]
     return rows_a[both], rows_b[both]

@@ -19,19 +19,19 @@ from profkit.model.arrays import Bools, Ints, Rows, distinct
 _Side: TypeAlias = tuple[Columns, Rows, Rows]
 
 
-def edited_rows(joined: Joined, found: Alignment) -> dict[int, int]:
-    """Return the baseline rows of edited project functions, with the number of lines added.
+def added_lines(joined: Joined, found: Alignment) -> Ints:
+    """Return how many lines an edit added to each project function, by baseline row, and 0 for the row −1.
 
     Edits that keep the number of lines, or are below the last definition, are not detected.
     """
     a, b = joined.baseline, joined.candidate
     left, right = found.baseline, found.candidate
     moved = distinct(a.file[left[a.line[left] != b.line[right]]])
-    edited: dict[int, int] = {}
+    added = np.zeros(len(a.line) + 1, np.int64)
     for file in moved.tolist():
         if joined.files[file][0] == PROJECT:
-            edited |= _of_file(joined, found, file)
-    return edited
+            _add_lines(joined, found, file, added)
+    return added
 
 
 def standing_rows(joined: Joined, found: Alignment) -> tuple[Ints, Ints]:
@@ -95,7 +95,7 @@ def _key(file: Any, line: Any) -> Any:
     return (file << 32) + line
 
 
-def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
+def _add_lines(joined: Joined, found: Alignment, file: int, added: Ints) -> None:
     a, b = joined.baseline, joined.candidate
     pairs = np.flatnonzero((a.file[found.baseline] == file) & (b.file[found.candidate] == file))
     pairs = pairs[np.argsort(a.line[found.baseline[pairs]], kind="stable")]
@@ -107,17 +107,15 @@ def _of_file(joined: Joined, found: Alignment, file: int) -> dict[int, int]:
     neighbours = (np.diff(here) > 0) & (np.diff(there) > 0)
     neighbours &= _between(gone, here) + _between(new, there) == 0
     grown = np.where(neighbours, np.diff(there) - np.diff(here), 0)
-    edited: dict[int, int] = {}
     for at in np.flatnonzero(grown).tolist():
         # After a lambda or comprehension comes the rest of the enclosing function.
         for place in (at, *range(at - 1, -1, -1)):
             name = joined.strings[a.name[rows[place]]]
             if name == "<module>":
                 break
-            edited[int(rows[place])] = int(grown[at])
+            added[rows[place]] = grown[at]
             if not name.startswith("<"):
                 break
-    return edited
 
 
 def _between(lines: Rows, borders: Ints) -> Ints:

@@ -28,20 +28,6 @@ File: TypeAlias = tuple[str, str]
 Match: TypeAlias = tuple[File, File, str]
 
 
-class KnownFiles:
-    """Roots and paths of files, kept over several alignments: replicates mostly have the same files."""
-
-    def __init__(self) -> None:
-        self._of_roots: dict[Roots, dict[str, File]] = {}
-
-    def keys(self, files: Sequence[str], roots: Roots) -> list[File]:
-        """Return root and path of each file."""
-        known = self._of_roots.setdefault(roots, {})
-        new = [file for file in files if file not in known]
-        known.update(zip(new, rooted_all(new, roots), strict=True))
-        return list(map(known.__getitem__, files))
-
-
 def match_files(
     baseline: Profile,
     candidate: Profile,
@@ -49,18 +35,16 @@ def match_files(
     candidate_roots: Roots,
     baseline_names: Index,
     candidate_names: Index,
-    known: KnownFiles | None = None,
     sources: tuple[Index, Index] | None = None,
 ) -> tuple[Index, Index, tuple[File, ...]]:
     """Return a number for the file of each row of either side, the same for the same file, and all files.
 
     Names, and `sources` (hashes), are in numbers common to both sides. Shared names are the evidence of the vote.
     """
-    known = known or KnownFiles()
     files_a, of_row_a = unique_files(baseline)
     files_b, of_row_b = unique_files(candidate)
-    keys_a = known.keys([baseline.strings[f] for f in files_a.tolist()], baseline_roots)
-    keys_b = known.keys([candidate.strings[f] for f in files_b.tolist()], candidate_roots)
+    keys_a = rooted_all(map(baseline.strings.__getitem__, files_a.tolist()), baseline_roots)
+    keys_b = rooted_all(map(candidate.strings.__getitem__, files_b.tolist()), candidate_roots)
 
     # Sorted, so that numbers, and ties broken by them, do not depend on the order of rows.
     of_a, of_b = set(keys_a), set(keys_b)
@@ -86,11 +70,7 @@ def match_files(
                 numbers[key_a] = numbers[key_b]
     number_a = np.fromiter(map(numbers.__getitem__, keys_a), np.int32, len(keys_a))
     number_b = np.fromiter(map(numbers.__getitem__, keys_b), np.int32, len(keys_b))
-    return (
-        number_a[of_row_a] if len(number_a) else of_row_a,
-        number_b[of_row_b] if len(number_b) else of_row_b,
-        tuple(keys),
-    )
+    return number_a[of_row_a], number_b[of_row_b], tuple(keys)
 
 
 def _cells(mine: set[File]) -> list[File]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import re
+from itertools import takewhile
 
 import numpy as np
 
 from profkit.identity.lookup_columns import Keys, Looked
-from profkit.identity.rooted_paths import ANYWHERE, normalise, rooted_all
+from profkit.identity.rooted_paths import ADDRESS, ANYWHERE, normalise, rooted_all
 from profkit.model import PROJECT, Profile, Roots
 from profkit.model.arrays import Index
 from profkit.model.versions import python_of_paths
 
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: A project root with fewer parts identifies no project (``/``, ``/home``, ``c:/Users``).
 MIN_ROOT_PARTS = 3
 
 
 def clean_name(name: str) -> str:
     """Remove object addresses from a name: they differ between identical runs."""
-    return _ADDRESS.sub("", name) if " at 0x" in name else name
+    return ADDRESS.sub("", name) if " at 0x" in name else name
 
 
 def unique_files(profile: Profile) -> tuple[Index, Index]:
@@ -92,8 +91,5 @@ def _project_roots(directories: list[list[str]]) -> set[str]:
 
 
 def _common(group: list[list[str]]) -> list[str]:
-    low, high = min(group), max(group)
-    n = 0
-    while n < min(len(low), len(high)) and low[n] == high[n]:
-        n += 1
-    return low[:n]
+    pairs = zip(min(group), max(group), strict=False)
+    return [part for part, other in takewhile(lambda pair: pair[0] == pair[1], pairs)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -57,7 +56,6 @@ class Looked(_Column[Item]):
         return len(self.which)
 
     def item(self, row: int) -> Item:
-        """Implement `_Column`."""
         item: Item = self.values[self.which[row]]
         return item
 
@@ -74,15 +72,12 @@ class Keys(_Column[FunctionKey]):
         self.file = file
         self.places = places
         self.name = name
-        codes = {root: code for code, root in enumerate(ROOTS)}
-        roots = map(codes.__getitem__, map(itemgetter(0), places))
-        self.root = np.fromiter(roots, np.int8, len(places))[file]
+        self.root = np.array([ROOTS.index(root) for root, _ in places], np.int8)[file]
 
     def __len__(self) -> int:
         return len(self.file)
 
     def item(self, row: int) -> FunctionKey:
-        """Implement `_Column`."""
         root, path = self.places[self.file[row]]
         return FunctionKey(root, path, self.name[row])
 

@@ -12,21 +12,21 @@ MAX_CELLS = 1_000_000
 
 
 def pair_nearest(
-    rows_a: Ints,
-    group_a: Index,
-    file_a: Index,
-    line_a: Index,
-    rows_b: Ints,
-    group_b: Index,
-    file_b: Index,
-    line_b: Index,
+    rows: tuple[Ints, Ints],
+    group: tuple[Index, Index],
+    file: tuple[Index, Index],
+    line: tuple[Index, Index],
     anchors: tuple[Index, Index, Index],
 ) -> tuple[Ints, Ints]:
-    """Return the pairs of rows of each group with the least sum of line distances, in order.
+    """Return the pairs of `rows` of each group with the least sum of line distances, in order.
 
-    Rows are ordered by group and line; every group is on both sides. `anchors` (file, baseline line,
+    They are ordered by group and line; every group is on both sides. `anchors` (file, baseline line,
     candidate line of matched functions) tell how lines shifted.
     """
+    rows_a, rows_b = rows
+    (group_a, group_b), (file_a, file_b), (line_a, line_b) = (
+        (before[rows_a], after[rows_b]) for before, after in (group, file, line)
+    )
     above_a, below_a = _shifts(file_a, line_a, anchors[0], anchors[1], anchors[2])
     above_b, below_b = _shifts(file_b, line_b, anchors[0], anchors[2], anchors[1])
     groups = np.unique(group_a)

@@ -16,7 +16,7 @@ _DRIVE = re.compile(r"^[A-Za-z]:[\\/]")
 #: Extended-length and device prefixes of Windows, irrelevant for identity.
 _EXTENDED = re.compile(r"^[\\/]{2}[?.][\\/](?:UNC[\\/])?")
 _FROZEN = re.compile(r"^<frozen ([\w.]+)>$")
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 #: ``<ipython-input-12-0a1b2c3d4e5f>``: the execution counter changes, the hash of the cell's text does not.
 _CELL = re.compile(r"^<ipython-input-\d+-([0-9a-f]+)>$")
 #: How paths of cells begin, as `rooted` returns them.
@@ -107,7 +107,7 @@ def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
         cell = _CELL.match(file)
         if cell:
             return GENERATED, f"<ipython-input-{cell[1]}>"
-        return GENERATED, _COUNTER.sub(">", _ADDRESS.sub("", file))
+        return GENERATED, _COUNTER.sub(">", ADDRESS.sub("", file))
     if not file:
         return GENERATED, ""
     path = normalise(file)
@@ -149,6 +149,7 @@ _TELLING = ("t", "T", "__autograph", ".")
 _SOME_NAME = "x.py"
 
 
+@lru_cache(maxsize=4096)  # replicates mostly have the same directories
 def _of_directory(directory: str, roots: Roots) -> tuple[str, str] | None:
     """Return root and path of a directory, ending in ``/``; ``None`` if the file names decide."""
     # In ``lib``, the file name decides whether it is a module of the standard library.

@@ -70,8 +70,6 @@ def _stopped(account: Account) -> float:
 
 
 def _of_wall(what: str, seconds: Callable[[Account], float]) -> Reading:
-    """Return the reading of a part of the wall."""
-
     def of(one: Judged) -> float:
         return max(0.0, seconds(one.account)) / (one.account.candidate_s or math.inf)
 

@@ -1,14 +1,9 @@
 """Booking of lost time: each second of the difference between two walls in one bucket of the account.
 
-The identity, along the critical path (`measure.critical_path`):
+The identity, along the critical path (`measure.critical_path`), with terms that ``docs/architecture.md`` defines:
 
     ΔT = Δstartup + Δwork + Δcode + Δspeed + Δqueue + Δblocked + Δloading + Δimbalance + rest + Δgpu + Δcapture
 
-A function's CPU time is calls times cost per call for each caller; `compare.call_sites` divides their joint
-effect. Changed calls are *work*, or *code* if they originate in a changed function, or *startup* if they come
-with another number of processes. A changed cost per call is *code* in changed functions and their callees,
-else *speed*. Queueing per second of CPU time that both sides have grows with the CPU time, and is booked
-with that; the rest of the change is *queue*. *capture* is what capture added, where known of both sides.
 The account of one run divides its own wall.
 """
 
@@ -29,15 +24,7 @@ from profkit.measure.waits_by_name import reads_files
 from profkit.model.arrays import Bools, Floats, median
 from profkit.model.pauses import WAITS
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, Account, Bucket, Waited
-from profkit.verdict.bucket_parts import (
-    PARTS,
-    for_lock,
-    holders,
-    largest,
-    queued_ranges,
-    waited_kinds,
-    with_what,
-)
+from profkit.verdict.bucket_parts import PARTS, holders, largest, queued_ranges, waited_kinds, with_what
 from profkit.verdict.thresholds import value
 
 #: Resamples of the repeats for an interval (Efron and Tibshirani 1993), and the seed of the draw.
@@ -98,7 +85,7 @@ def account(signals: Signals, *, unknown_code: int = -1, spun_s: float = 0.0) ->
         if name == "gil":
             others = None if whole_b.held is None else whole_b.held - _held_by_code(whole_a, whole_b, origins)
             parts += holders(table.name, whole_a.held, others)
-            waited = waited_kinds(table.name, for_lock(whole_a.gil), for_lock(whole_b.gil))
+            waited = waited_kinds(table.name, whole_a.gil, whole_b.gil)
         (low, high), error = intervals[name], errors.get(name, 0.0)
         buckets.append(Bucket(name, seconds, low - error, high + error, share, parts, waited))
     merged = () if whole_a.counters and whole_b.counters else ("speed", "queue")
@@ -144,7 +131,7 @@ def account_of_run(composition: Composition, keys: Keys) -> Account:
             share=seconds / wall if wall > 0 else math.nan,
             parts=with_what(largest(names, rows, seconds), None, c.off_by if name == "blocked" else None)
             + (holders(names, None, c.held) if name == "gil" else ()),
-            waited=waited_kinds(names, None, {"blocked": c.off_by, "gil": for_lock(c.gil)}.get(name)),
+            waited=waited_kinds(names, None, {"blocked": c.off_by, "gil": c.gil}.get(name)),
         )
         for name, (seconds, rows) in booked.items()
     )

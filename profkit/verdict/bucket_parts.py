@@ -30,10 +30,14 @@ def queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
 
 
 def waited_kinds(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
-    """Return what both sides waited for, by kind; `a` is ``None`` for one run alone."""
+    """Return what both sides waited for, by kind, or by function alone for the interpreter's lock, the first kind.
+
+    `a` is ``None`` for one run alone.
+    """
     if b is None or not b.size:
         return ()
-    before = np.zeros(b.shape) if a is None else a
+    b = np.atleast_2d(b)
+    before = np.zeros(b.shape) if a is None else np.atleast_2d(a)
     change = b - before
     found = [
         Waited(what, float(before[i].sum()), float(b[i].sum()), row, readable_name(names[row]))
@@ -59,11 +63,6 @@ def with_what(parts: Sequence[Part], a: Floats | None, b: Floats | None) -> tupl
             else part
         )
     return tuple(found)
-
-
-def for_lock(gil: Floats | None) -> Floats | None:
-    """Return waiting for the interpreter's lock in the form of `waited_kinds`, where it is the first kind."""
-    return None if gil is None else gil[np.newaxis]
 
 
 #: Fewest seconds for which a function held the lock: the kernel's clocks count ns.

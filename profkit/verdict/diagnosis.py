@@ -100,7 +100,6 @@ def _summary(side: Side, facts: SideFacts) -> SideSummary:
 
 
 def _lines(pair: Pair, row: int) -> FunctionLines:
-    """Return the lines of the function in a table row."""
     found: list[tuple[SeenLine, ...]] = []
     for side, behind in zip(pair.sides, pair.behind, strict=True):
         whole, at = side.replicates, int(behind[row])

@@ -78,7 +78,6 @@ def one_machine(a: SideFacts, b: SideFacts) -> bool:
 
 
 def models_differ(a: SideFacts, b: SideFacts) -> bool:
-    """Return whether both CPU models are known and differ."""
     return bool(a.cpu_model and b.cpu_model) and a.cpu_model != b.cpu_model
 
 

@@ -38,11 +38,6 @@ class Reading:
     of: Callable[..., Value]
     compares: tuple[Condition, ...] = ()
 
-    def value(self, case: object) -> Value:
-        """Return its value; NaN becomes ``None`` (unknown)."""
-        found = self.of(case)
-        return None if isinstance(found, float) and math.isnan(found) else found
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
@@ -54,8 +49,9 @@ class Judged:
     readings: Mapping[str, Reading]
 
     def read(self, name: str) -> Value:
-        """Return the value of a reading; ``None`` if unknown."""
-        return self.readings[name].value(self)
+        """Return the value of a reading; ``None`` if unknown, also for NaN."""
+        found = self.readings[name].of(self)
+        return None if isinstance(found, float) and math.isnan(found) else found
 
     def number(self, name: str) -> float:
         """Return the value of a numeric reading; NaN, which reaches no threshold, where it is unknown."""

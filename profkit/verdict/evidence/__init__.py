@@ -15,8 +15,6 @@ from profkit.verdict.evidence.producing import Producers
 from profkit.verdict.rule import Judged
 from profkit.verdict.types import Evidence
 
-__all__ = ["PARTS", "PRODUCERS", "produce"]
-
 #: Producers by what they measure.
 PARTS: tuple[Producers, ...] = (
     totals_and_orders.TOTALS_AND_ORDERS,

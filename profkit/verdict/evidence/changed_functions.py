@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Mapping, Sequence
 
+from profkit.compare.origins import Origin
 from profkit.verdict.evidence.producing import Found, Producers
 from profkit.verdict.readings.code_and_calls import (
     code_row,
@@ -25,21 +26,9 @@ LOOKED_AT = 20
 LOOPS_SHOWN = 3
 
 
-def _calls(case: Case) -> Found:
-    yield Evidence(
-        "calls",
-        "factor",
-        1.0,
-        case.signals.movement.calls_factor,
-        value("work.calls"),
-        "calls-of-same-functions",
-    )
-
-
-def _calls_everywhere(case: Case) -> Found:
-    yield Evidence(
-        "calls.share", "share", None, case.signals.movement.calls_changed, reading="waiting-left-out"
-    )
+def _calls(case: Case, reading: str, numbers: Mapping[str, Value]) -> Evidence:
+    factor = case.signals.movement.calls_factor
+    return Evidence("calls", "factor", 1.0, factor, value("work.calls"), reading, numbers=numbers)
 
 
 def _calls_known(case: Case) -> Found:
@@ -58,19 +47,10 @@ def _calls_between(case: Case) -> Found:
     """Return the interval of the calls' factor, over functions with well-known calls."""
     low, high = case.read("calls.low"), case.read("calls.high")
     if low is not None and high is not None:
-        yield Evidence(
-            "calls",
-            "factor",
-            1.0,
-            case.signals.movement.calls_factor,
-            value("work.calls"),
-            "between",
-            numbers={"low": low, "high": high},
-        )
+        yield _calls(case, "between", {"low": low, "high": high})
 
 
 def _ranges_count(case: Case) -> Found:
-    """Return how often the NVTX range that takes longest ran."""
     if (found := ranges_repeated(case)) is not None:
         yield Evidence(
             "range.count",
@@ -92,11 +72,10 @@ def _started(case: Case) -> Found:
         yield Evidence("started.threads", "count", before, after)
 
 
-def _origin(case: Case, *, from_code: bool) -> Found:
+def _origins(case: Case, found: Sequence[Origin | None]) -> Found:
     """Return where most changed calls come from: calls of a function per call of its caller."""
     table = case.signals.table
-    of_code = [one for one in case.signals.origins.found if one.from_code]
-    for origin in of_code[:1] if from_code else filter(None, [work_origin(case)]):
+    for origin in filter(None, found[:1]):
         yield Evidence(
             "origin",
             "count",
@@ -219,14 +198,18 @@ def _jit(case: Case) -> Found:
 
 
 CHANGED_FUNCTIONS: Producers = {
-    "calls": _calls,
-    "calls-everywhere": _calls_everywhere,
+    "calls": lambda case: [_calls(case, "calls-of-same-functions", {})],
+    "calls-everywhere": lambda case: [
+        Evidence(
+            "calls.share", "share", None, case.signals.movement.calls_changed, reading="waiting-left-out"
+        )
+    ],
     "calls-known": _calls_known,
     "calls-between": _calls_between,
     "ranges-count": _ranges_count,
     "started": _started,
-    "origin": partial(_origin, from_code=False),
-    "origin-in-code": partial(_origin, from_code=True),
+    "origin": lambda case: _origins(case, [work_origin(case)]),
+    "origin-in-code": lambda case: _origins(case, [o for o in case.signals.origins.found if o.from_code]),
     "loops": _loops,
     "top-calls": _top_calls,
     "code-function": lambda case: _of_function(case, code_row(case), "account.code", "code-part"),

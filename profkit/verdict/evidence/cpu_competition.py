@@ -141,10 +141,6 @@ def _pool_widths(case: Case) -> Found:
     )
 
 
-def _workers_at_once(case: Case) -> Found:
-    yield Evidence("workers", "count", case.read("workers-before"), case.read("workers"))
-
-
 def _cores_used(case: Case) -> Found:
     a, b = case.before, case.now
     yield Evidence(
@@ -268,7 +264,9 @@ CPU_COMPETITION: Producers = {
     "python-threads": of_sides("threads.python", "count", lambda side: float(side.python_threads)),
     "threads-at-work": of_sides("threads.working", "count", lambda side: side.working_threads),
     "pool-widths": _pool_widths,
-    "workers-at-once": _workers_at_once,
+    "workers-at-once": lambda case: [
+        Evidence("workers", "count", case.read("workers-before"), case.read("workers"))
+    ],
     "cores-used": _cores_used,
     "cpu-time": of_sides("cpu.time", "s", lambda side: side.own_run_s),
     "others": _others,

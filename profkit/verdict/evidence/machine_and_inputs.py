@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from profkit.model.arrays import median
 from profkit.verdict.evidence.producing import NAMED, Found, Producers
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
@@ -15,16 +17,13 @@ def _machines(case: Case) -> Found:
     a, b = case.before, case.now
     if models_differ(a, b):
         yield Evidence("cpu.model", "text", a.cpu_model, b.cpu_model, reading="another-cpu")
-    for name, before, after in other_instructions(a, b):
-        yield Evidence(
-            "variable", "text", before or None, after or None, subject=name, reading="other-instructions"
-        )
+    yield from _variables(other_instructions(a, b), "other-instructions")
     yield from _fixed_work(case)
 
 
-def _slowing(case: Case) -> Found:
-    for name, before, after in slowing(case.before, case.now):
-        yield Evidence("variable", "text", before or None, after, subject=name, reading="slows-down")
+def _variables(found: Iterable[tuple[str, str, str]], reading: str) -> Found:
+    for name, before, after in found:
+        yield Evidence("variable", "text", before or None, after or None, reading=reading, subject=name)
 
 
 def _fixed_work(case: Case) -> Found:
@@ -59,7 +58,7 @@ def _command(case: Case) -> Found:
 
 MACHINE_AND_INPUTS: Producers = {
     "machines": _machines,
-    "slowing-settings": _slowing,
+    "slowing-settings": lambda case: _variables(slowing(case.before, case.now), "slows-down"),
     "fixed-work": _fixed_work,
     "inputs": _inputs,
     "command": _command,

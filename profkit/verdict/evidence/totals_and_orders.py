@@ -25,11 +25,6 @@ def _wall(case: Case) -> Found:
     )
 
 
-def _self_time(case: Case) -> Found:
-    s = case.signals
-    yield Evidence("self-time", "s", s.baseline.total_s, s.candidate.total_s, reading="identical")
-
-
 def _capture(case: Case) -> Found:
     before, after = case.signals.capture_s
     yield Evidence(
@@ -91,7 +86,9 @@ def _lumps_alike(case: Case) -> Found:
 
 TOTALS_AND_ORDERS: Producers = {
     "wall": _wall,
-    "self-time": _self_time,
+    "self-time": lambda case: [
+        Evidence("self-time", "s", case.before.total_s, case.now.total_s, reading="identical")
+    ],
     "capture": _capture,
     "distance": _distance,
     "elsewhere": _elsewhere,

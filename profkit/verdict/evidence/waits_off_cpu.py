@@ -51,7 +51,6 @@ def _imports(case: Judged) -> Found:
 
 
 def _compiled(case: Case) -> Found:
-    """Return how long modules were compiled, where that matters."""
     if case.number("imports.compiled") >= LEAST_SHARE:
         yield Evidence("imports.compiled", "s", case.before.compiling_s, case.now.compiling_s)
 
@@ -157,7 +156,7 @@ def _gpu_wait(case: Case) -> Found:
         case.number("gpu.waited-before"),
         case.number("gpu.waited"),
         reading="mostly-in",
-        subject=str(case.read("gpu.function")),
+        subject=str(case.read("gpu.function") or ""),
     )
 
 
@@ -177,9 +176,8 @@ def _locked(case: Judged) -> Found:
 
 def _children(case: Judged) -> Found:
     a, b = case.before, case.now
-    alone = not case.account.baseline_s > 0
-    yield Evidence("children", "s", None if alone else a.children_s, b.children_s, subject=b.child_program)
-    yield Evidence("children.awaited", "s", None if alone else a.children_awaited_s, b.children_awaited_s)
+    yield Evidence("children", "s", a.children_s, b.children_s, subject=b.child_program)
+    yield Evidence("children.awaited", "s", a.children_awaited_s, b.children_awaited_s)
 
 
 def _children_number(case: Judged) -> Found:

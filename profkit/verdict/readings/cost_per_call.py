@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from profkit.identity.lookup_columns import rows_where
 from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
 from profkit.verdict.machine_differences import (
@@ -62,22 +63,15 @@ def _yardsticks(case: Case) -> tuple[float, float]:
     """Return the CPU seconds of the program start's own work, which is the same on both sides."""
     table = case.signals.table
     a, b = table.baseline, table.candidate
-    before = after = 0.0
-    for row in np.flatnonzero(table.native & (a.ncalls == b.ncalls) & (b.ncalls > 0)).tolist():
-        if table.name[row] in _YARDSTICKS:
-            before += float(a.active[row]) - (0.0 if a.wait is None else float(a.wait[row]))
-            after += float(b.active[row]) - (0.0 if b.wait is None else float(b.wait[row]))
+    rows = rows_where(table.name, _YARDSTICKS.__contains__) & (a.ncalls == b.ncalls) & (b.ncalls > 0)
+    queued = (0.0 if side.wait is None else side.wait[rows] for side in (a, b))
+    before, after = (float((side.active[rows] - w).sum()) for side, w in zip((a, b), queued, strict=True))
     return before, after
 
 
 def _yardstick(case: Case) -> float | None:
     before, after = _yardsticks(case)
     return after / before if min(before, after) >= value("yardstick.least") else None
-
-
-def _yardstick_apart(case: Case) -> float | None:
-    known = _yardstick(case)
-    return math.exp(case.signals.movement.ratio) / known if known else None
 
 
 def _machine_part(case: Case) -> float | None:
@@ -135,7 +129,9 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "s", "start-up work on the side with less of it", lambda c: min(_yardsticks(c))
     ),
     "yardstick.apart": Reading(
-        "factor", "cost per call over the slow-down of the start-up work", _yardstick_apart
+        "factor",
+        "cost per call over the slow-down of the start-up work",
+        lambda c: math.exp(c.signals.movement.ratio) / known if (known := _yardstick(c)) else None,
     ),
     "spread": Reading(
         "factor", "scatter of ln of the cost per call over functions", lambda c: c.signals.movement.spread

@@ -53,11 +53,6 @@ def _others(case: Case) -> bool:
     return stolen and not (b.demand or 0.0) > value("demand.self")
 
 
-def _grew(case: Case) -> bool:
-    """Return whether there are more threads per CPU than in the baseline, or others take more."""
-    return bool(more_threads(case)) or _others(case)
-
-
 def _others_added(case: Case) -> float:
     return (case.now.others_cores or 0.0) - (case.before.others_cores or 0.0)
 
@@ -240,7 +235,7 @@ CPU_QUEUEING: Mapping[str, Reading] = {
     "contention.grew": Reading(
         "bool",
         "it has more threads or processes per CPU than the baseline, or other programs take more",
-        _grew,
+        lambda c: bool(more_threads(c)) or _others(c),
         (
             more("threads.growth", "threads.more"),
             more("others", "others"),

@@ -93,11 +93,6 @@ def _settings_queue(case: Case) -> float | None:
     return of_lost(found, queue + min(max(0.0, waited), theirs))
 
 
-def _gil_over_queue(case: Case) -> bool:
-    gil = separate(case, "gil") or 0.0
-    return gil > max(separate(case, "queue") or 0.0, _settings_queue(case) or 0.0)
-
-
 def reading_kind(case: Judged, part: str) -> str | None:
     """Return ``short-memory`` if at least a part of what storage delivered had been in memory before."""
     again, stored = case.number("memory.refaulted"), case.number("storage.added")
@@ -125,9 +120,9 @@ def gil_held(found: Account) -> float | None:
     return min(1.0, held / found.seconds("gil"))
 
 
-def collecting_function(account: Account) -> str | None:
-    """Return the function in which most of the garbage collection struck."""
-    parts = account.bucket("gc").parts
+def most_in(account: Account, bucket: str) -> str | None:
+    """Return the function that makes up most of a bucket."""
+    parts = account.bucket(bucket).parts
     return parts[0].name if parts else None
 
 
@@ -213,7 +208,7 @@ LOST_TIME: Mapping[str, Reading] = {
     "account.gil-over-queue": Reading(
         "bool",
         "more of the lost time is waiting for the interpreter's lock than for a CPU",
-        _gil_over_queue,
+        lambda c: (separate(c, "gil") or 0.0) > max(separate(c, "queue") or 0.0, _settings_queue(c) or 0.0),
     ),
     "gil.held": Reading(
         "share",
@@ -276,9 +271,7 @@ LOST_TIME: Mapping[str, Reading] = {
         "share", "added garbage collection over the baseline's wall", lambda c: of_baseline(c, "gc")
     ),
     "account.gc-beyond": grown("garbage collection is beyond its noise", "gc"),
-    "gc.function": Reading(
-        "text", "function in which most of it struck", lambda c: collecting_function(c.account)
-    ),
+    "gc.function": Reading("text", "function in which most of it struck", lambda c: most_in(c.account, "gc")),
     "gc.seconds": Reading("s", "garbage collection on the critical path", lambda c: c.account.collected_s[1]),
     "gc.seconds-before": Reading("s", "gc.seconds of the baseline", lambda c: c.account.collected_s[0]),
     "account.code": _lost("changed code", "code"),

@@ -15,12 +15,6 @@ from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded
 
 
-def _stopped(case: Case) -> float:
-    # If no time off the CPU was added, nothing was stopped.
-    part = case.signals.movement.stopped_work
-    return part if math.isfinite(part) else 0.0
-
-
 def _loading_of_off(case: Case) -> float | None:
     seconds = case.account.seconds
     off = seconds("blocked") + seconds("loading") + seconds("imbalance")
@@ -120,7 +114,12 @@ OFF_THE_CPU: Mapping[str, Reading] = {
     ),
     "children.named": Reading("text", "program that most of them run", lambda c: c.now.child_program or None),
     "locked.in": Reading("text", "function that most of them wait in", lambda c: c.now.locked_in or None),
-    "stopped": Reading("share", "part of the added time off the CPU in functions that compute", _stopped),
+    "stopped": Reading(
+        "share",
+        "part of the added time off the CPU in functions that compute",
+        # If no time off the CPU was added, nothing was stopped.
+        lambda c: part if math.isfinite(part := c.signals.movement.stopped_work) else 0.0,
+    ),
     "loading.of-off": Reading(
         "share", "waiting for workers, as a part of all added time off the CPU", _loading_of_off
     ),

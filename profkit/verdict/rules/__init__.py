@@ -21,8 +21,6 @@ from profkit.verdict.rules import (
     workload_change,
 )
 
-__all__ = ["RULES", "RULES_ALONE", "RULES_OF_ESTIMATES"]
-
 #: Rules of a comparison.
 RULES: tuple[Rule, ...] = (
     no_change.IDENTICAL,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from profkit.verdict.rule import Rule, alone, less, more, no
 from profkit.verdict.rules.contention import PERIODIC, WAITED
 
-READING = Rule(
+_rule = partial(Rule, cause="blocked", bucket="blocked", requires=("pair.counters",))
+
+READING = _rule(
     id="reading",
-    cause="blocked",
     about="most of the lost time is reading files, on a CPU or off it, and no more is read than before",
-    bucket="blocked",
     kind="reading.kind",
     # The kernel copies what storage delivers while the thread runs, so some of it is cost per call.
     part="account.reading",
-    requires=("pair.counters",),
     unless=(
         "changed-source",
         "throttling",
@@ -34,12 +35,9 @@ READING = Rule(
     numbers=("account.reading", "storage.added", "memory.refaulted", "memory.limit"),
 )
 
-OFF_CPU = Rule(
+OFF_CPU = _rule(
     id="off-cpu",
-    cause="blocked",
     about="most of the lost time is I/O, locks, sleep or a stopped process",
-    bucket="blocked",
-    requires=("pair.counters",),
     unless=("loading", "more-ranges", "fewer-workers", "more-programs", "child-programs", "own-locks"),
     conditions=(
         more("time.slowdown", "time.noticed"),
@@ -47,7 +45,6 @@ OFF_CPU = Rule(
         no("off.with-work"),
         less("settings.queue", "part.most"),
     ),
-    confidence=0.9,
     doubts=(
         # Workers that were busy all along may be what it waited for.
         ((more("helpers.busy", "workers.busy"),), 0.6),
@@ -65,17 +62,14 @@ AWAITED = (
     more("children.awaited", "part.most"),
 )
 
-CHILDREN = Rule(
+CHILDREN = _rule(
     id="child-programs",
-    cause="blocked",
     about=(
         "the main thread, or threads that start them, wait for processes that the program starts, and these use more "
         "CPU time; they were not profiled, so their functions are not known"
     ),
-    bucket="blocked",
     # What a child process does while it is waited for is on the critical path.
     part="children.of-lost",
-    requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "more-programs"),
     conditions=(*AWAITED, no("off.with-work")),
     confidence=0.85,
@@ -97,15 +91,12 @@ CHILDREN_ALONE = alone(
     numbers=("children", "children.of-wall"),
 )
 
-LOCKED = Rule(
+LOCKED = _rule(
     id="own-locks",
-    cause="blocked",
     about=(
         "workers or threads wait for a lock that the program's own code takes, and fewer CPUs are busy: they work "
         "one after the other"
     ),
-    bucket="blocked",
-    requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait", "fewer-workers"),
     conditions=(
         more("time.slowdown", "time.slower"),
@@ -134,14 +125,12 @@ LOCKED_ALONE = alone(
     numbers=("locked", "locked.of-wall"),
 )
 
-WAITS = Rule(
+WAITS = _rule(
     id="waits",
-    cause="blocked",
     about=(
         "without counters: most of the lost time is in functions that wait by design, for a socket, storage or a "
         "file's lock, or the program started no process or thread that it could wait for"
     ),
-    bucket="blocked",
     requires=("pair.plain",),
     unless=("changed-source", "calls-per-call", "call-counts"),
     conditions=(*WAITED, more("account.waits", "speed.all")),
@@ -153,9 +142,8 @@ WAITS = Rule(
     numbers=("account.waits", "started.any"),
 )
 
-STOPPED = Rule(
+STOPPED = _rule(
     id="stops",
-    cause="blocked",
     about="without counters: the candidate stalled repeatedly, each time for longer than a quota's period",
     bucket="speed",
     requires=("pair.plain",),

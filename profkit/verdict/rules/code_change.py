@@ -65,7 +65,6 @@ CALLS_PER_CALL = Rule(
         less("pair.residue", "programs.threads"),
         no("pair.python-differs"),
     ),
-    confidence=0.9,
     # A loop that runs more often may as well have another setting, or more data; a plain profile does not say
     # with which options the program ran, which may select another branch.
     doubts=(((no("code.other-callee"),), 0.6), ((yes("pair.plain"),), 0.85)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from profkit.verdict.rule import Rule, alone, less, more, no, yes
 
 #: Clear queueing of main threads or of one rank, or less queueing if it explains much of the loss.
@@ -38,17 +40,12 @@ _HELPERS_QUEUE = (
     ),
 )
 #: More threads or workers than before, where the baseline may have queued as well.
-_SETTINGS = (
-    (
-        yes("contention.itself"),
-        more("helpers.wait", "wait.much"),
-        more("settings.queue", "part.most"),
-    ),
-)
+_SETTINGS = (yes("contention.itself"), more("helpers.wait", "wait.much"), more("settings.queue", "part.most"))
 
-THROTTLING = Rule(
+_rule = partial(Rule, cause="contention")
+
+THROTTLING = _rule(
     id="throttling",
-    cause="contention",
     about=(
         "the cgroup's CPU quota stopped the candidate; evaluated before run-queue-wait, since throttled time "
         "counts as queueing too"
@@ -66,9 +63,8 @@ THROTTLING = Rule(
     numbers=("throttled",),
 )
 
-RUN_QUEUE_WAIT = Rule(
+RUN_QUEUE_WAIT = _rule(
     id="run-queue-wait",
-    cause="contention",
     about=(
         "the candidate queued for CPUs longer than the baseline; its demand and the CPU use of other "
         "programs show why"
@@ -90,7 +86,7 @@ RUN_QUEUE_WAIT = Rule(
                 more("time.slowdown", "time.not-faster"),
             ),
         ),
-        (*_OWN_QUEUE, *_HELPERS_QUEUE, *_SETTINGS),
+        (*_OWN_QUEUE, *_HELPERS_QUEUE, _SETTINGS),
         # It must explain most of the loss without a known cause, or if both sides queued with the same settings:
         # any cause that adds work adds queueing too.
         (
@@ -143,9 +139,8 @@ RUN_QUEUE_WAIT = Rule(
     ),
 )
 
-SHARED_HARDWARE = Rule(
+SHARED_HARDWARE = _rule(
     id="shared-hardware",
-    cause="contention",
     about=(
         "on one machine, the same calls of the same source took more CPU time in most functions, without "
         "queueing, while programs ran that did not run during the baseline: all share caches, memory, cores "
@@ -208,9 +203,8 @@ _PLAIN = (
     no("lumps.long"),
 )
 
-MORE_STARTED = Rule(
+MORE_STARTED = _rule(
     id="more-started",
-    cause="contention",
     about=(
         "without counters: the candidate started more processes or threads for the same work, and most of "
         "the lost time is in functions that start them or wait for them"
@@ -232,14 +226,15 @@ MORE_STARTED = Rule(
     ),
 )
 
-QUOTA_LUMPS = Rule(
+#: What times of functions show.
+_plain_rule = partial(
+    _rule, bucket="speed", requires=("pair.plain",), unless=("changed-source", "calls-per-call")
+)
+
+QUOTA_LUMPS = _plain_rule(
     id="quota-lumps",
-    cause="contention",
     about="without counters: the candidate stalled repeatedly, each time for as long as a CPU quota stops a program",
-    bucket="speed",
     kind="kind.quota",
-    requires=("pair.plain",),
-    unless=("changed-source", "calls-per-call"),
     conditions=(
         *PERIODIC,
         more("lumps.median", "lumps.of-quota"),
@@ -251,32 +246,23 @@ QUOTA_LUMPS = Rule(
     numbers=("lumps.median", "lumps.count"),
 )
 
-STARVED_REPEATS = Rule(
+STARVED_REPEATS = _plain_rule(
     id="starved-repeats",
-    cause="contention",
     about="without counters, several runs a side: times of functions scatter more over the candidate's repeats",
-    bucket="speed",
     requires=("pair.plain", "repeats.known"),
-    unless=("changed-source", "calls-per-call"),
     conditions=(yes("pair.plain"), yes("repeats.known"), more("repeats.noisier", "repeats.noisier"), *_PLAIN),
-    confidence=0.9,
     strength="repeats.noisier",
     evidence=("scatter", "elsewhere", "lumps", "wall"),
     advice=("capture-both", "more-runs"),
 )
 
-STARVED = Rule(
+STARVED = _plain_rule(
     id="starved",
-    cause="contention",
     about=(
         "without counters, one run a side: there are signs of lost time slices, whose weights were learnt "
         "from labelled runs"
     ),
-    bucket="speed",
-    requires=("pair.plain",),
-    unless=("changed-source", "calls-per-call"),
     conditions=(yes("pair.plain"), no("repeats.known"), yes("starved.holds"), *_PLAIN),
-    confidence=0.9,
     strength="starved.probability",
     evidence=("signs", "elsewhere", "lumps", "wall"),
     advice=("capture-both", "more-runs"),

@@ -27,7 +27,6 @@ LOADING = Rule(
             ),
         ),
     ),
-    confidence=0.9,
     doubts=(((less("time.slowdown", "time.slower"),), 0.75),),
     evidence=("off", "gpu", "main-wait", "delivery", "helpers-blocked-on", "iterations"),
     advice=("show-workers",),

@@ -22,7 +22,6 @@ LESS_TIME = Rule(
             (more("time.under-drift", "time.drift-or-own"),),
         ),
     ),
-    confidence=0.9,
     evidence=("wall", "main-wait-before"),
     numbers=(
         "time.slowdown",

@@ -18,7 +18,6 @@ COLLECTIONS = Rule(
         more("account.gc-of-baseline", "gc.of-baseline"),
         yes("account.gc-beyond"),
     ),
-    confidence=0.9,
     evidence=("gc", "main-wait", "wall"),
     advice=("collect-less",),
     subject="gc.function",

@@ -19,7 +19,6 @@ SHARED = Rule(
     kind="kind.gpu",
     requires=("pair.counters",),
     conditions=(*_WAITED, yes("gpu.shared")),
-    confidence=0.9,
     evidence=("gpu-wait", "gpu-others"),
     advice=("gpu-alone", "gpu-processes", "not-the-code"),
     numbers=("account.gpu", "gpu.others", "gpu.waited", "gpu.waited-before"),

@@ -17,7 +17,6 @@ GIL = Rule(
         more("gil.held", "part.most"),
         more("gil.looks", "waits.looks"),
     ),
-    confidence=0.9,
     evidence=("gil", "gil-holders", "blocked-on"),
     advice=("release-gil", "fewer-python-threads"),
     numbers=("account.gil",),

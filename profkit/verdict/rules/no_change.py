@@ -37,7 +37,6 @@ WITHIN_NOISE = Rule(
         # Without counters, only a smaller slow-down counts as none.
         ((yes("pair.counters"),), (less("time.slowdown", "time.sure-of-none"),)),
     ),
-    confidence=0.9,
     doubts=(((yes("pair.plain"),), 0.6),),
     strength="no-change.strength",
     evidence=("distance", "wall"),

@@ -56,7 +56,6 @@ SLOWER_CPU = Rule(
         # Where the input grew too, only one factor common to all functions points to the machine.
         ((no("input.larger"), no("command.differs")), (less("spread", "spread.twice"),)),
     ),
-    confidence=0.9,
     doubts=(((yes("calls.undecided"),), 0.75),),
     strength="time.log-slowdown",
     evidence=("machines", "per-call", "main-wait", "wall"),

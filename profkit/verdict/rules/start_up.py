@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from profkit.verdict.rule import Rule, alone, more, no, yes
 
-WORKER_IMPORTS = Rule(
+_rule = partial(Rule, cause="start-up", bucket="startup", requires=("pair.counters",))
+
+WORKER_IMPORTS = _rule(
     id="worker-imports",
-    cause="start-up",
     about="most of the lost time is imports of modules in worker processes",
-    bucket="startup",
-    requires=("pair.counters",),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("account.imports", "part.most"),
     ),
-    confidence=0.9,
     evidence=("imports", "processes", "main-wait"),
     advice=("start-once",),
     numbers=("account.imports",),
 )
 
-PROCESS_STARTS = Rule(
+PROCESS_STARTS = _rule(
     id="process-starts",
-    cause="start-up",
     about="more processes are started, and most of the lost time is in functions that start them, or comes with each",
-    bucket="startup",
     part="account.starts",
-    requires=("pair.counters",),
     unless=("changed-source",),
     conditions=(
         more("time.slowdown", "time.noticed"),
@@ -35,18 +32,14 @@ PROCESS_STARTS = Rule(
         # Workers that are too many for the CPUs take long to start, too: one pool that is too wide, started once.
         no("workers.lack-cpus"),
     ),
-    confidence=0.9,
     evidence=("processes", "starts", "main-wait", "wall"),
     advice=("start-once",),
     numbers=("account.starts", "processes", "processes-before"),
 )
 
-IMPORTS = Rule(
+IMPORTS = _rule(
     id="imports",
-    cause="start-up",
     about="most of the lost time is the start, and most of that is imports of libraries in the main process",
-    bucket="startup",
-    requires=("pair.counters",),
     unless=("changed-source",),
     conditions=(
         more("time.slowdown", "time.noticed"),
@@ -54,24 +47,22 @@ IMPORTS = Rule(
         more("imports.of-startup", "part.most"),
         yes("account.startup-beyond"),
     ),
-    confidence=0.9,
     evidence=("own-imports", "compiled", "main-wait", "wall"),
     advice=("compile-once",),
     numbers=("account.startup", "imports.compiled"),
 )
 
-COMPILING = Rule(
+COMPILING = _rule(
     id="compiling",
-    cause="start-up",
     about="most of the lost time is a just-in-time compiler that compiles functions",
     bucket="speed",
     part="jit.part",
+    requires=(),
     unless=("changed-source", "throttling", "run-queue-wait"),
     conditions=(
         more("time.slowdown", "time.noticed"),
         more("jit.part", "part.most"),
     ),
-    confidence=0.9,
     evidence=("jit", "wall"),
     advice=("keep-compiled",),
     numbers=("jit.named", "jit.part"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from profkit.verdict.rule import Condition, Rule, less, more
 from profkit.verdict.rules.slower_machine import NO_QUEUE
 
@@ -19,17 +21,24 @@ def _fewer(what: str, by: str = "threads.fewer") -> tuple[Condition, ...]:
 _UNLESS = ("changed-source", "throttling", "run-queue-wait", "call-counts")
 _EVIDENCE = ("cores-used", "cpu-time", "main-wait", "wall")
 
-FEWER_WORKERS = Rule(
-    id="fewer-workers",
+_rule = partial(
+    Rule,
     cause="thread-settings",
+    bucket="speed",
+    requires=("pair.counters",),
+    alternatives=(NO_QUEUE,),
+    confidence=0.85,
+    strength="time.log-slowdown",
+)
+
+FEWER_WORKERS = _rule(
+    id="fewer-workers",
     about=(
         "there are fewer processes at once than in the baseline; the program needs no more CPU time, but keeps fewer "
         "CPUs busy"
     ),
-    bucket="speed",
     # Where the main process waits for its workers, it waits longer for fewer of them.
     part="account.cost-and-off",
-    requires=("pair.counters",),
     unless=_UNLESS,
     conditions=(
         *_fewer("workers"),
@@ -37,44 +46,33 @@ FEWER_WORKERS = Rule(
         less("time.beyond-fewer", "time.noticed"),
         more("account.cost-and-off", "part.most"),
     ),
-    alternatives=(NO_QUEUE,),
-    confidence=0.85,
-    strength="time.log-slowdown",
     evidence=("workers-at-once", *_EVIDENCE),
     advice=("same-settings", "more-workers"),
     numbers=("workers", "workers-before", "cores.factor", "cpus.factor"),
 )
 
-FEWER_THREADS = Rule(
+FEWER_THREADS = _rule(
     id="fewer-threads",
-    cause="thread-settings",
     about="the same of threads that work, such as those of the pools of libraries",
-    bucket="speed",
-    requires=("pair.counters",),
     unless=(*_UNLESS, "fewer-workers", "own-locks"),
     conditions=(
         *_fewer("threads-at-work"),
         less("cpu.factor", "time.noticed"),
         more("account.speed", "part.most"),
     ),
-    alternatives=(NO_QUEUE,),
-    confidence=0.85,
-    strength="time.log-slowdown",
     evidence=("threads-at-work", "pool-widths", *_EVIDENCE),
     advice=("same-settings", "more-cpus"),
     numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpus.factor"),
 )
 
-FEWER_PYTHON_THREADS = Rule(
+FEWER_PYTHON_THREADS = _rule(
     id="fewer-python-threads",
-    cause="thread-settings",
     about=(
         "fewer threads run Python than in the baseline, which wait for something themselves; the main thread waits "
         "longer for what they deliver"
     ),
     bucket="loading",
     part="account.off",
-    requires=("pair.counters",),
     unless=(*_UNLESS, "fewer-workers", "own-locks"),
     conditions=(
         *_fewer("python-threads", "python-threads.fewer"),
@@ -89,22 +87,17 @@ FEWER_PYTHON_THREADS = Rule(
             (less("pooled-threads.factor", "python-threads.fewer"),),
         ),
     ),
-    confidence=0.85,
-    strength="time.log-slowdown",
     evidence=("python-threads", "delivery", *_EVIDENCE),
     advice=("same-settings", "more-threads"),
     numbers=("python-threads", "python-threads-before"),
 )
 
-MORE_THREADS = Rule(
+MORE_THREADS = _rule(
     id="more-threads",
-    cause="thread-settings",
     about=(
         "the pools of libraries are wider than in the baseline; the same work keeps more CPUs busy without a lack "
         "of them, and takes longer"
     ),
-    bucket="speed",
-    requires=("pair.counters",),
     # A slower CPU can have more cores.
     unless=(*_UNLESS, "slower-cpu"),
     conditions=(
@@ -116,9 +109,6 @@ MORE_THREADS = Rule(
         # Threads on all CPUs queue behind each other at times.
         more("account.cost-and-queue", "part.most"),
     ),
-    alternatives=(NO_QUEUE,),
-    confidence=0.85,
-    strength="time.log-slowdown",
     evidence=("pool-widths", "threads-at-work", *_EVIDENCE),
     advice=("as-wide",),
     numbers=("threads-at-work", "threads-at-work-before", "cores.factor", "cpu.factor"),

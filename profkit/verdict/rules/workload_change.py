@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from profkit.verdict.rule import Rule, less, more, no, yes
 from profkit.verdict.rules.blocked import AWAITED
 from profkit.verdict.rules.code_change import BY_CALLS, ONE_SLOWER
 from profkit.verdict.rules.slower_machine import AS_FAST, NOT_BY_QUEUE, OTHER_REASONS
 
-CALL_COUNTS = Rule(
+_rule = partial(Rule, cause="workload-change", bucket="speed", advice=("compare-inputs",))
+
+CALL_COUNTS = _rule(
     id="call-counts",
-    cause="workload-change",
     about="the functions that take most of the time are called more or less often, and their callers did not change",
     bucket="work",
     alternatives=(
@@ -33,14 +36,12 @@ CALL_COUNTS = Rule(
         ((less("calls.everywhere", "work.everywhere"),), 0.7),
     ),
     evidence=("calls", "calls-everywhere", "origin", "top-calls"),
-    advice=("compare-inputs",),
     subject="work.subject",
     numbers=("calls.factor", "calls.everywhere", "account.work"),
 )
 
-OTHER_FUNCTION = Rule(
+OTHER_FUNCTION = _rule(
     id="other-function",
-    cause="workload-change",
     about=(
         "most of the lost time is in a function that the baseline defines but spends no time in; no source "
         "differs, so an option, a setting or the data selects it"
@@ -54,16 +55,13 @@ OTHER_FUNCTION = Rule(
     ),
     # Samples miss a function that is called but takes no time; changed code may be what makes it slow.
     alternatives=(((more("calls.known", "calls.known"),), (yes("uncalled.same"),)),),
-    confidence=0.9,
     evidence=("uncalled-function", "wall"),
-    advice=("compare-inputs",),
     subject="uncalled.function",
     numbers=("uncalled.part",),
 )
 
-MORE_CALLS = Rule(
+MORE_CALLS = _rule(
     id="more-calls",
-    cause="workload-change",
     about="most of the lost time is calls that the baseline did not make, or made less often",
     bucket="work",
     unless=(
@@ -81,14 +79,12 @@ MORE_CALLS = Rule(
     alternatives=(((yes("sources.same"),), (yes("work.by-library"),)),),
     confidence=0.85,
     evidence=("added-calls", "wall"),
-    advice=("compare-inputs",),
     subject="work.most",
     numbers=("account.work",),
 )
 
-MORE_PROGRAMS = Rule(
+MORE_PROGRAMS = _rule(
     id="more-programs",
-    cause="workload-change",
     about=(
         "the main thread, or threads that start them, wait for processes that the program starts; it starts more of "
         "them, and each uses about as much CPU time as before"
@@ -105,14 +101,12 @@ MORE_PROGRAMS = Rule(
     numbers=("children.number", "children.number-before", "children.of-lost"),
 )
 
-ONE_LIBRARY_FUNCTION = Rule(
+ONE_LIBRARY_FUNCTION = _rule(
     id="one-library-function",
-    cause="workload-change",
     about=(
         "one function of the standard library got slower per call, no other did, and its source is not known: its "
         "calls have more to do"
     ),
-    bucket="speed",
     unless=("changed-source",),
     conditions=(*ONE_SLOWER, no("function.of-project"), no("pair.python-differs")),
     # Beside busy programs, a native function that takes most of the time may seem to be the only slower one.
@@ -124,19 +118,16 @@ ONE_LIBRARY_FUNCTION = Rule(
     # As of one function of the project.
     doubts=(((yes("pair.plain"), less("function.apart", "one-function.far")), 0.6),),
     evidence=("top-function", "top-function-calls", "top-function-per-call"),
-    advice=("compare-inputs",),
     subject="function.subject",
     numbers=("function.part",),
 )
 
-LONGER_LOOPS = Rule(
+LONGER_LOOPS = _rule(
     id="longer-loops",
-    cause="workload-change",
     about=(
         "several functions that are called as often as before call others more often, so their loops run over "
         "more data"
     ),
-    bucket="speed",
     unless=("changed-source", "calls-per-call", "throttling", "run-queue-wait", "call-counts"),
     conditions=(
         # Another version of Python or of a library has other loops.
@@ -151,16 +142,13 @@ LONGER_LOOPS = Rule(
     confidence=0.85,
     strength="time.log-slowdown",
     evidence=("loops", "top-function", "per-call", "wall"),
-    advice=("compare-inputs",),
     subject="loops.subject",
     numbers=("loops.functions", "loops.factor"),
 )
 
-MORE_RANGES = Rule(
+MORE_RANGES = _rule(
     id="more-ranges",
-    cause="workload-change",
     about="NVTX ranges ran more often, all of them alike, and that explains most of the lost time",
-    bucket="speed",
     unless=("changed-source", "throttling", "run-queue-wait", "call-counts"),
     conditions=(
         more("ranges.factor", "work.calls"),
@@ -169,22 +157,22 @@ MORE_RANGES = Rule(
         more("ranges.part", "part.most"),
         more("time.slowdown", "time.noticed"),
     ),
-    confidence=0.9,
     evidence=("ranges-count", "iterations", "wall"),
-    advice=("compare-inputs",),
     subject="ranges.name",
     numbers=("ranges.factor",),
 )
 
-LARGER_INPUT = Rule(
+#: More CPU time without more calls.
+_more_to_do = partial(
+    _rule, requires=("pair.counters",), strength="time.log-slowdown", subject="work.function"
+)
+
+LARGER_INPUT = _more_to_do(
     id="larger-input",
-    cause="workload-change",
     about=(
         "the same calls take longer on the same CPU model, and memory, bytes read or the command line show a "
         "larger input"
     ),
-    bucket="speed",
-    requires=("pair.counters",),
     unless=("changed-source", "throttling", "run-queue-wait"),
     conditions=(
         yes("calls.same"),
@@ -204,10 +192,7 @@ LARGER_INPUT = Rule(
         NOT_BY_QUEUE,
     ),
     confidence=0.8,
-    strength="time.log-slowdown",
     evidence=("inputs", "command", "top-function", "per-call", "main-wait", "wall"),
-    advice=("compare-inputs",),
-    subject="work.function",
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
@@ -217,15 +202,12 @@ _MORE_OF_THE_SAME = (*AS_FAST, yes("sources.same"), less("pair.residue", "progra
 #: CPUs of a virtual machine may share what fixed work on one of them does not need.
 _ON_SEVERAL_CPUS = (((more("cores", "cores.several"),), 0.65),)
 
-MORE_PER_CALL = Rule(
+MORE_PER_CALL = _more_to_do(
     id="more-per-call",
-    cause="workload-change",
     about=(
         "the same calls of the same source take longer on one machine whose CPU was as fast as before, so "
         "each call does more work, although nothing else shows it"
     ),
-    bucket="speed",
-    requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor"),
         *OTHER_REASONS,
@@ -243,22 +225,16 @@ MORE_PER_CALL = Rule(
     ),
     confidence=0.75,
     doubts=_ON_SEVERAL_CPUS,
-    strength="time.log-slowdown",
     evidence=("top-function", "per-call", "fixed-work", "main-wait", "others", "wall"),
-    advice=("compare-inputs",),
-    subject="work.function",
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
-SOME_MORE_PER_CALL = Rule(
+SOME_MORE_PER_CALL = _more_to_do(
     id="some-more-per-call",
-    cause="workload-change",
     about=(
         "in files without fixed work: calls of several functions take longer, and those of most functions in "
         "Python do not, so the CPU is as fast as before"
     ),
-    bucket="speed",
-    requires=("pair.counters",),
     unless=(
         *("changed-source", "one-function", "throttling", "run-queue-wait", "larger-input", "one-factor"),
         *("longer-loops", "slower-cpu", *OTHER_REASONS),
@@ -277,22 +253,16 @@ SOME_MORE_PER_CALL = Rule(
     ),
     alternatives=(NOT_BY_QUEUE,),
     confidence=0.6,
-    strength="time.log-slowdown",
     evidence=("top-function", "per-call", "main-wait", "others", "wall"),
-    advice=("compare-inputs",),
-    subject="work.function",
     numbers=("machine.python", "per-call.several"),
 )
 
-MORE_TO_DO = Rule(
+MORE_TO_DO = _more_to_do(
     id="more-to-do",
-    cause="workload-change",
     about=(
         "the calls of a sampled side are not known; the same source takes longer on one machine whose CPU "
         "was as fast as before, so there is more work, in more calls or in each call"
     ),
-    bucket="speed",
-    requires=("pair.counters",),
     unless=(
         *("changed-source", "throttling", "run-queue-wait", "larger-input", "one-factor", "call-counts"),
         *("more-ranges", *OTHER_REASONS),
@@ -310,9 +280,7 @@ MORE_TO_DO = Rule(
     ),
     confidence=0.75,
     doubts=_ON_SEVERAL_CPUS,
-    strength="time.log-slowdown",
     evidence=("command", "top-function", "calls-known", "fixed-work", "main-wait", "others", "wall"),
     advice=("compare-inputs", "capture-exact"),
-    subject="work.function",
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
