@@ -51,7 +51,8 @@ def verify(
     there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had
     run.
     """
-    result, whole = _read(run, candidate)
+    result: Run | Diff = read(run) if candidate is None else compare(run, candidate)
+    whole = result.whole if isinstance(result, Run) else result.pictured[1]
     manifest = _repeatable(whole, here)
     cwd, variables = Path(manifest.cwd), set_by_hand(manifest.environment)
     wall_s = manifest.wall_s if manifest.whole_s is None else manifest.whole_s
@@ -73,16 +74,6 @@ def verify(
             tried = try_change(journal, runner, plan, progress=progress)
     report = VerifyReport(tried, chosen, number, change, wall_s)
     return Studied(tried, report, [str(path) for path in (run, candidate) if path is not None], [whole])
-
-
-def _read(
-    run: str | os.PathLike[str], candidate: str | os.PathLike[str] | None
-) -> tuple[Run | Diff, model.Run]:
-    if candidate is None:
-        one = read(run)
-        return one, one.whole
-    result = compare(run, candidate)
-    return result, result.pictured[1]
 
 
 def _repeatable(run: model.Run, here: bool) -> model.Manifest:
