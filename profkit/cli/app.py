@@ -126,16 +126,6 @@ def _option(
     )
 
 
-show_completion = _option(
-    "--show-completion",
-    f"Print the completion script of {', '.join(SHELLS)}.  [default: your shell]",
-    lambda ctx, shell: click.echo(_script(ctx, shell)),
-)
-install_completion = _option(
-    "--install-completion", "Install that script for the shell.  [default: your shell]", _install
-)
-
-
 class LazyGroup(click.Group):
     """A group whose commands are the entries of `COMMANDS`."""
 
@@ -195,7 +185,11 @@ Examples:
 
 @click.group(cls=LazyGroup, context_settings=CONTEXT, no_args_is_help=True, epilog=_FIRST)
 @click.version_option(__version__, message="profkit %(version)s", help="Print the version.")
-@show_completion
-@install_completion
+@_option(
+    "--show-completion",
+    f"Print the completion script of {', '.join(SHELLS)}.  [default: your shell]",
+    lambda ctx, shell: click.echo(_script(ctx, shell)),
+)
+@_option("--install-completion", "Install that script for the shell.  [default: your shell]", _install)
 def app() -> None:
     """Find out why a training run is slow: its code, or a lack of CPU time."""
