@@ -138,13 +138,9 @@ def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
     total = float(tottime.sum())
     found = []
     for i in np.argsort(-tottime, kind="stable").tolist():
-        key, name, file, line = functions.described[numbers[i]]
         found.append(
             RangeFunction(
-                key=key,
-                name=name,
-                file=file,
-                line=line,
+                *functions.described[numbers[i]],
                 ncalls=int(ncalls[i]),
                 tottime=float(tottime[i]),
                 share=float(tottime[i] / total) if total > 0 else 0.0,
@@ -156,8 +152,7 @@ def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
     for number in np.unique(who[0]).tolist():
         count = int(who[1, who[0] == number].sum())
         if count:
-            key, name, file, line = functions.described[number]
-            openers.append(Opener(key, name, file, line, count))
+            openers.append(Opener(*functions.described[number], count))
     openers.sort(key=lambda opener: (-opener.count, opener.name))
     return RangeFunctions(tuple(openers), tuple(found), total)
 
