@@ -183,7 +183,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         pooled_threads=sum(_pooled(t) for p in selected[0] for t in p.threads if t is not first_thread(p)),
         locked_s=float(median([seconds for seconds, _ in locked])),
         locked_in=locked[0][1],
-        traced=_traced(selected),
+        traced={tier.kind for chosen in selected for p in chosen for tier in p.tiers} == {"exact"},
         child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
@@ -194,11 +194,6 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
 def no_side() -> SideFacts:
     """Return the empty side, for a run without a baseline."""
     return SideFacts(inventory=inventory(Run("", ())))
-
-
-def _traced(selected: Sequence[Sequence[Process]]) -> bool:
-    kinds = {tier.kind for processes in selected for process in processes for tier in process.tiers}
-    return kinds == {"exact"}
 
 
 def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
