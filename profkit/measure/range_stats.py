@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -121,9 +122,7 @@ def fold_names(names: Iterable[str]) -> dict[str, str]:
     """Return the row name of each name, with ``{n}`` for numbers if names coincide (of both sides)."""
     names = set(names)
     folded = {name: pattern_of(name) for name in names}
-    uses: dict[str, int] = {}
-    for pattern in folded.values():
-        uses[pattern] = uses.get(pattern, 0) + 1
+    uses = Counter(folded.values())
     return {name: pattern if uses[pattern] > 1 else name for name, pattern in folded.items()}
 
 
