@@ -104,8 +104,9 @@ def compose(
     off_by[pause_seconds.GIL] = 0.0
     stood = helping.stood - helping.stood_by[pause_seconds.GIL]
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
+    looked = reading.own_waits is not None
     helpers_off_by = None
-    if reading.helpers_waits is not None:
+    if looked and reading.helpers_waits is not None:
         helpers_off_by = reading.helpers_waits.copy()
         helpers_off_by[[*_FOR_OTHERS, pause_seconds.GIL]] = 0.0
     return _within_wall(
@@ -129,17 +130,11 @@ def compose(
         counters=True,
         on_gpu=own.on_gpu,
         helpers_part=helping.part,
-        **(
-            {
-                "gil": gil,
-                "collected": own.collected,
-                "held": reading.held,
-                "off_by": off_by,
-                "helpers_off_by": helpers_off_by,
-            }
-            if reading.own_waits is not None
-            else {}
-        ),
+        gil=gil if looked else None,
+        collected=own.collected if looked else None,
+        held=reading.held if looked else None,
+        off_by=off_by if looked else None,
+        helpers_off_by=helpers_off_by,
     )
 
 
