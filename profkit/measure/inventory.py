@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run, Thread
@@ -336,11 +337,8 @@ def _most_at_once(processes: Sequence[Process]) -> int:
         assert process.samples is not None
         times = process.samples.time_ns
         changes += [(int(times.min()), 1), (int(times.max()), -1)]
-    most = living = 0
-    for _, change in sorted(changes, key=lambda at: (at[0], -at[1])):
-        living += change
-        most = max(most, living)
-    return most
+    ordered = sorted(changes, key=lambda at: (at[0], -at[1]))
+    return max(accumulate(change for _, change in ordered), default=0)
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
