@@ -119,22 +119,17 @@ def flag(names: str, help: str) -> _Decorator:
     return click.option(*names.split(), is_flag=True, help=help)
 
 
-def _no_dash(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    if value == _DASH:
-        raise UsageError("a run file is not written to stdout, name a file", "output", "-")
-    return value
-
-
-def _dash_is_stdout(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    return None if value == _DASH else value
-
-
 def output_option(
     help: str, metavar: str = "FILE", *, required: bool = False, stdout: bool = False
 ) -> _Decorator:
     """Add ``-o``; with `stdout`, ``-`` is the same as no file, and otherwise refused."""
-    callback = _dash_is_stdout if stdout else _no_dash
-    return option("-o --output", metavar, help, type=FILE, required=required, callback=callback)
+
+    def without_dash(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+        if value == _DASH and not stdout:
+            raise UsageError("a run file is not written to stdout, name a file", "output", "-")
+        return None if value == _DASH else value
+
+    return option("-o --output", metavar, help, type=FILE, required=required, callback=without_dash)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
