@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run, Thread
-from profkit.model.arrays import known_sum
+from profkit.model.arrays import known, known_sum
 from profkit.model.pools import NOT_BUSY
 
 #: Average cores used or queued for below which a process is idle.
@@ -148,8 +148,7 @@ class Inventory:
             for p in self.processes
             if p.expected_cores is not None and p.available_cpus
         ]
-        known = [factor for factor in factors if factor is not None]
-        return max(known) if known else None
+        return max(known(factors), default=None)
 
     @property
     def oversubscribed(self) -> bool:

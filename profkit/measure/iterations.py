@@ -22,7 +22,7 @@ from profkit.measure.role_parts import (
     role_parts,
 )
 from profkit.model import Run
-from profkit.model.arrays import Floats, Ints, median
+from profkit.model.arrays import Floats, Ints, known, median
 
 __all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
 
@@ -99,11 +99,7 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     said = names or IterationNames()
     parts = role_parts(run, said)
     consumers = _consumers(parts)
-    models = [
-        model
-        for index, thread in consumers
-        if (model := _model(parts, index, thread, consumers, said)) is not None
-    ]
+    models = known(_model(parts, index, thread, consumers, said) for index, thread in consumers)
     if not models:
         if said.iteration:
             raise UsageError(
@@ -124,8 +120,8 @@ def iteration_seconds(run: Run) -> float | None:
 
 def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
     """Return the model with the median rate, from several runs of one program."""
-    known = sorted((m for m in models if m is not None), key=lambda m: m.steps_per_s)
-    return known[(len(known) - 1) // 2] if known else None
+    in_order = sorted(known(models), key=lambda model: model.steps_per_s)
+    return in_order[(len(in_order) - 1) // 2] if in_order else None
 
 
 def _consumers(parts: Sequence[RolePart]) -> list[tuple[int, int]]:
