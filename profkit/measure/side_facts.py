@@ -12,8 +12,7 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
 from profkit.measure.machine_speed import Speed, speeds
-from profkit.measure.own_locks import lock_waits
-from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, times_seen
+from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, lock_waits, times_seen
 from profkit.measure.run_settings import revision_of
 from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Profile, Run, RunSet, Thread
