@@ -13,6 +13,7 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.model import Notice, Run, RunSet
+from profkit.model.arrays import known
 from profkit.study.run_facts import RunFacts, facts_of
 from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.verdict.diagnosis import diagnose
@@ -178,18 +179,20 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
             slowdown, verdict = found.slowdown, found.verdict
             cause, kind, confidence = verdict.cause, verdict.kind or "", verdict.confidence
         width = spread * float(half[i])
+        side = next(side for side in sides if side.label == group.argument)
+        iterations = known(one.iteration_s for one in facts)
         rows.append(
             Compared(
                 configuration=group.configuration,
                 files=tuple(run.path for run in group.runs),
-                named=_named(group, sides),
+                named=group.argument if len(side.runs) == len(group.runs) else group.runs[0].path,
                 runs=len(facts),
                 failed=len(group.runs) - len(facts),
                 median_s=float(medians[i]),
                 low_s=float(medians[i]) * math.exp(-width),
                 high_s=float(medians[i]) * math.exp(width),
                 buckets=tuple(map(median_of, zip(*(one.buckets for one in facts), strict=True))),
-                iteration_s=_iteration(facts),
+                iteration_s=float(np.median(iterations)) if iterations else None,
                 slowdown=slowdown,
                 cause=cause,
                 kind=kind,
@@ -203,16 +206,6 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
 
 def _side(group: _Group) -> RunSet:
     return RunSet(group.argument, tuple(group.runs[i] for i in group.measured))
-
-
-def _named(group: _Group, sides: Sequence[RunSet]) -> str:
-    side = next(side for side in sides if side.label == group.argument)
-    return group.argument if len(side.runs) == len(group.runs) else group.runs[0].path
-
-
-def _iteration(facts: Sequence[RunFacts]) -> float | None:
-    known = [one.iteration_s for one in facts if one.iteration_s is not None]
-    return float(np.median(known)) if known else None
 
 
 def _reference(groups: Sequence[_Group], against: str, best: int) -> int:
