@@ -222,7 +222,8 @@ def size_of(
         if asked:
             if library.plus and library.per != "fixed":  # the variable replaces the number of CPUs
                 asked = _with_more(library, asked)
-            most = {"default": size, "machine": _default(library, honours, _whole(limits))[0]}
+            machine = Limits(cpus=limits.cpus, cores=limits.cores, affinity_cores=limits.cores)
+            most = {"default": size, "machine": _default(library, honours, machine)[0]}
             size, origin = min(asked, most.get(candidate.cap, asked)), "variable"
             variable = f"{candidate.name}={environ[candidate.name]}"
             break
@@ -246,10 +247,6 @@ def _default(library: Library, honours: Honours, limits: Limits) -> tuple[int, s
             size, origin = quota, "quota"
     full = _with_more(library, size)
     return full, "fixed" if full < size + library.plus else origin
-
-
-def _whole(limits: Limits) -> Limits:
-    return Limits(cpus=limits.cpus, cores=limits.cores, affinity_cores=limits.cores)
 
 
 def _with_more(library: Library, size: int) -> int:
