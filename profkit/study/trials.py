@@ -84,7 +84,8 @@ def run_once(
                 raise ProfkitError(f"{words[0]}: {error.strerror or error}") from None
             raise
         wall_s = time.monotonic() - begin
-    return Ended(status, wall_s, cpu_s, started, _last_line(log))
+    lines = tail(log, 4096).strip().splitlines()
+    return Ended(status, wall_s, cpu_s, started, lines[-1].strip()[:200] if lines else "")
 
 
 @contextlib.contextmanager
@@ -176,11 +177,6 @@ def _end(target: subprocess.Popen[bytes]) -> None:
             break
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(target.pid, signal.SIGKILL)  # processes that outlived the session leader
-
-
-def _last_line(log: Path) -> str:
-    lines = tail(log, 4096).strip().splitlines()
-    return lines[-1].strip()[:200] if lines else ""
 
 
 def tail(log: Path, most: int) -> str:
