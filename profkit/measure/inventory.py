@@ -168,7 +168,8 @@ def inventory(run: Run) -> Inventory:
     """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.host
     needs = tuple(_need(process, host) for process in run.processes)
-    wall = max((s for s in (_wall(run), *(need.lived_s for need in needs)) if s is not None), default=None)
+    own = run.wall_s or max((p.wall_s for p in run.processes if p.wall_s), default=None)
+    wall = max(known((own, *(need.lived_s for need in needs))), default=None)
     names = dict.fromkeys([host.name] if host is not None else [])
     names.update(dict.fromkeys(need.host for need in needs))
     return Inventory(
@@ -180,10 +181,6 @@ def inventory(run: Run) -> Inventory:
         cpus=host.cpus if host is not None else None,
         sizes=size_calls(run),
     )
-
-
-def _wall(run: Run) -> float | None:
-    return run.wall_s or max((p.wall_s for p in run.processes if p.wall_s), default=None)
 
 
 def _quota(run: Run) -> float | None:
