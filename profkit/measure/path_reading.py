@@ -237,7 +237,9 @@ def _of_threads(
         profile = thread.profile
         if not len(profile) or not wanted(thread):
             continue
-        total += np.bincount(rows, profile.tottime + _tracing(thread), n)
+        # No function includes the time of tracing.
+        traced = spread(thread.tracer_s or 0.0, _ran(profile))
+        total += np.bincount(rows, profile.tottime + traced, n)
         if profile.wait is None or profile.blocked is None:
             measured = False
             continue
@@ -312,8 +314,3 @@ def _ran(profile: Profile) -> Floats:
         if off is not None:
             ran = np.maximum(ran - off, 0.0)
     return ran
-
-
-def _tracing(thread: Thread) -> Floats:
-    """Return the tracing time, which no function includes, spread over functions by CPU time."""
-    return spread(thread.tracer_s or 0.0, _ran(thread.profile))
