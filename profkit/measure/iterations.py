@@ -112,12 +112,6 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     return replace(slowest, consumers=len(models))
 
 
-def iteration_seconds(run: Run) -> float | None:
-    """Return the median duration of a run's iterations; ``None`` without NVTX ranges for them."""
-    model = iteration_model(run)
-    return None if model is None else model.duration.median_s
-
-
 def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
     """Return the model with the median rate, from several runs of one program."""
     in_order = sorted(known(models), key=lambda model: model.steps_per_s)
