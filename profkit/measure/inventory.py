@@ -8,7 +8,7 @@ several Python threads enter parallel regions: OpenMP gives each its own team.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -223,16 +223,18 @@ def lived_s(process: Process) -> float | None:
 
 
 def _needed(process: Process) -> float | None:
-    """Return CPUs used without queueing: per thread, run time over the time not spent queueing."""
     lived = lived_s(process)
-    known = [t for t in process.threads if t.run_s is not None and t.run_queue_wait_s is not None]
-    if not lived or not known:
-        return None
-    return sum(
-        min(1.0, (t.run_s or 0.0) / max(lived - (t.run_queue_wait_s or 0.0), t.run_s or 0.0))
-        for t in known
-        if t.run_s
-    )
+    each = [(thread.run_s, thread.run_queue_wait_s) for thread in process.threads]
+    times = [(run, wait) for run, wait in each if run is not None and wait is not None]
+    return cores_without_queueing(times, lived) if lived and times else None
+
+
+def cores_without_queueing(times: Iterable[tuple[float, float]], lived: float) -> float:
+    """Return the CPUs that threads would use without queueing, by the seconds for which each ran and queued.
+
+    Per thread, run time over the time not spent queueing: otherwise an occasional thread would look busy.
+    """
+    return sum(min(1.0, run / max(lived - wait, run)) for run, wait in times if run > 0)
 
 
 def _executor_threads(process: Process) -> int:

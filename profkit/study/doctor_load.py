@@ -17,6 +17,7 @@ from profkit.measure.inventory import (
     OVERSUBSCRIBED,
     POOL_WORKS,
     active_seconds,
+    cores_without_queueing,
     inventory,
     is_python,
     lived_s,
@@ -161,10 +162,7 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
     else:  # what a parent does before its workers start does not count
         of_threads = _seconds(process, first_child, end)
         lasted = (end - first_child) / 1e9
-        # A thread's run time is divided by its time outside of queues: otherwise an occasional thread would
-        # look busy.
-        beside = [min(1.0, run / max(lasted - wait, run)) for run, wait in of_threads.values() if run > 0]
-        threads = round(sum(beside))
+        threads = round(cores_without_queueing(of_threads.values(), lasted))
         libraries = {thread.tid for thread in process.threads if not is_python(thread, process)}
         native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in libraries)
         own = sum(map(sum, of_threads.values())) - native
