@@ -30,12 +30,11 @@ def doctor(
 ) -> Studied[Diagnosis]:
     """Return how many threads and processes would start here, and whether that is too much.
 
-    A `command` is captured for some `seconds` and ended; its output is not shown. `python` is the interpreter
-    whose libraries count; by default the command's, if it is a Python, then the active virtual environment's,
-    then the first on the path. `ranks` on this machine, `workers` per rank and `threads` per process are a
-    plan. `launcher`: ``slurm``, ``mpirun``, ``torchrun`` or ``all``, whose launch lines are printed; by
-    default the user's. Raises `UsageError` if the launcher is unknown, or the interpreter or the command
-    cannot be run.
+    A `command` is captured for some `seconds` and ended; its output is not shown. `python` is the interpreter whose
+    libraries count; by default the command's, if it is a Python, then the active virtual environment's, then the
+    first on the path. `ranks` on this machine, `workers` per rank and `threads` per process are a plan. `launcher`:
+    ``slurm``, ``mpirun``, ``torchrun`` or ``all``, whose launch lines are printed; by default the user's. Raises
+    `UsageError` if the launcher is unknown, or the interpreter or the command cannot be run.
     """
     if launcher not in (None, "all", *LAUNCHERS):
         raise UsageError(f"use {', '.join(LAUNCHERS)} or all", "launcher", launcher)

@@ -40,16 +40,14 @@ def verify(
 ) -> Studied[Tried]:
     """Run a recorded command with and without a piece of advice, in turn, until there is a decision.
 
-    The advice comes from `run`, or from comparing `candidate` with it, whose command then runs. `number`
-    counts from 1 in the report's order; the default is the first advice that can be tried. No round begins
-    after `limit_s` (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the
-    recorded wall). A `directory` keeps the runs, and an interrupted study continues from it. `here` permits a
-    run of another machine. `progress` is called with the plan, before and after each run, and with the result
-    after each round.
+    The advice comes from `run`, or from comparing `candidate` with it, whose command then runs. `number` counts from
+    1 in the report's order; the default is the first advice that can be tried. No round begins after `limit_s`
+    (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the recorded wall). A
+    `directory` keeps the runs, and an interrupted study continues from it. `here` permits a run of another machine.
+    `progress` is called with the plan, before and after each run, and with the result after each round.
 
     Raises `FormatError` if a file cannot be read, or its command cannot be repeated here; `UsageError` if
-    there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had
-    run.
+    there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had run.
     """
     result: Run | Diff = read(run) if candidate is None else compare(run, candidate)
     whole = result.whole if isinstance(result, Run) else result.pictured[1]

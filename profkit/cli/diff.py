@@ -59,8 +59,7 @@ def diff(
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
     replicates. CANDIDATE is the slower side.
     """
-    # This short process creates millions of tuples and no cycles; collecting garbage costs a fifth of the
-    # time.
+    # This short process creates millions of tuples and no cycles; collecting garbage costs a fifth of the time.
     gc.disable()
     import_numpy()
     import profkit.api.diff

@@ -43,8 +43,7 @@ class Destination:
             import secrets
             import tempfile
 
-            # An unpredictable name, since the file is created only when it is complete; it is kept for the
-            # browser.
+            # An unpredictable name, since the file is created only when it is complete; it is kept for the browser.
             output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
         renderer = _renderer(wanted, output)
         needed: list[tuple[bool, type[Renderer], str]] = [

@@ -199,8 +199,7 @@ def _helping(
     reading: PathReading, own: _OwnTime, waits: Bools, polls: Bools, ranks: Bools, beside: float
 ) -> _Helping:
     """Let the helpers' activity fill the waiting of the path's thread."""
-    # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did
-    # not.
+    # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     stood_by = _known_waits(reading.helpers_waits, stood)
     # A helper that waits for another helper is covered by that helper's time, unless they take turns: the time of
@@ -321,8 +320,7 @@ def _busy_and_off(
     """Return CPU time and time off the CPU of the path's thread, by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
-    # A plain profile with counters: time off the CPU goes to functions that wait by design; the rest of those
-    # spins.
+    # A plain profile with counters: time off the CPU goes to functions that wait by design; the rest of those spins.
     off = _at_most(np.where(waits, reading.own, 0.0), off_s)
     working = reading.own - off
     active = run_s + queue_s

@@ -37,9 +37,8 @@ class ProcessNeed:
     """Cores that one process asks for by its settings, and those it used; ``None`` if unknown.
 
     `pools` and `expected_cores` (0 for an idle process) are ``None`` where pools were not looked for.
-    `observed_cores` is CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
-    the CPUs used without queueing. `executor_threads` counts ``ThreadPoolExecutor`` threads active for much
-    of its life.
+    `observed_cores` is CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores` the CPUs
+    used without queueing. `executor_threads` counts ``ThreadPoolExecutor`` threads active for much of its life.
     """
 
     pid: int | None

@@ -59,10 +59,9 @@ class IterationModel:
     per iteration; for an overlapped loader it is the mean divided by the number of `loaders` (0: the consumer
     loads itself). `wait` is the consumer's own loading or waiting. Both are ``None`` without such ranges.
 
-    `bound` is ``sum`` (in turn), ``loading`` or ``compute`` (`overlapped`: the longer), or ``None`` without
-    named loading. `waited` counts iterations with at least `NOTICEABLE_WAIT` of waiting;
-    `consumer_wait_share` is 0 to 1. `batch` is samples per iteration, from `batch_from` (``--batch-size`` or
-    ``payload``).
+    `bound` is ``sum`` (in turn), ``loading`` or ``compute`` (`overlapped`: the longer), or ``None`` without named
+    loading. `waited` counts iterations with at least `NOTICEABLE_WAIT` of waiting; `consumer_wait_share` is 0 to 1.
+    `batch` is samples per iteration, from `batch_from` (``--batch-size`` or ``payload``).
     """
 
     pid: int | None

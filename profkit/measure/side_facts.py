@@ -49,18 +49,17 @@ class SideFacts:
 
     `demand_cores` is (run + wait) of the process tree per second of wall; `own_cores`, `others_cores` and
     `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods;
-    `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
-    are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
-    process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
-    processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
-    locks of the program's own code waited for them, on average, and `locked_in` where most did.
-    `python_threads` counts threads with functions in all processes, and `pooled_threads` those that a pool of
-    Python's own library started, besides the first of each process. `traced`: none of them was sampled.
-    `children_s` is CPU time of child processes that were not profiled, most of which run `child_program`;
-    `children` is their number where the sampler saw so much of that time that it missed none, and
-    `children_awaited_s` how long main threads, or each thread that starts programs, waited for them or what they
-    write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
-    run's.
+    `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads` are
+    active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working process.
+    `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main processes was
+    seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes locks of the
+    program's own code waited for them, on average, and `locked_in` where most did. `python_threads` counts threads
+    with functions in all processes, and `pooled_threads` those that a pool of Python's own library started, besides
+    the first of each process. `traced`: none of them was sampled. `children_s` is CPU time of child processes that
+    were not profiled, most of which run `child_program`; `children` is their number where the sampler saw so much of
+    that time that it missed none, and `children_awaited_s` how long main threads, or each thread that starts
+    programs, waited for them or what they write. `file`, `inventory`, `revision` and `worker_packages` (longest
+    imports of other processes) are the first run's.
     """
 
     inventory: Inventory

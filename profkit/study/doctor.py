@@ -79,8 +79,7 @@ class Demand:
 class Own:
     """A number that no variable changes; `name` is a library, a role of processes, or an option.
 
-    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without
-    one).
+    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without one).
     """
 
     kind: str

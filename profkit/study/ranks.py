@@ -66,8 +66,7 @@ RUN_NOISE, PLAIN_NOISE, QUEUE_NOISE, BLOCKED_NOISE = 0.02, 0.10, 0.35, 0.50
 LEAST_RUN, LEAST_OFF = 0.002, 0.01
 #: Degrees of freedom of the measured noise, which is weighted against the scatter of the others.
 PRIOR_FREEDOM = 8.0
-#: Efficiency of the median absolute deviation: it is worth this part of `n` values (Rousseeuw and Croux
-#: 1993).
+#: Efficiency of the median absolute deviation: it is worth this part of `n` values (Rousseeuw and Croux 1993).
 MAD_EFFICIENCY = 0.37
 #: Processes from which their scatter is meaningful.
 LEAST_SCATTER = 4
@@ -197,9 +196,8 @@ def others_median(values: Floats) -> Floats:
 def threshold(n: int, tests: int = 1) -> float:
     """Return from how many standard deviations an excess is beyond the noise among `n` processes.
 
-    One-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of
-    Mathematical Statistics 30, 1959). √(1 + v / (n − 1)) covers the noise of the others' median: v is 1 for
-    two, π/2 for many.
+    One-sided quantile of Student's t at 1 − `ALPHA` / (n × tests), by Wallace's approximation (Annals of Mathematical
+    Statistics 30, 1959). √(1 + v / (n − 1)) covers the noise of the others' median: v is 1 for two, π/2 for many.
     """
     freedom = PRIOR_FREEDOM + (MAD_EFFICIENCY * n if n >= LEAST_SCATTER else 0.0)
     z = NormalDist().inv_cdf(1 - ALPHA / (n * max(tests, 1)))
