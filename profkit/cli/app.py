@@ -127,13 +127,12 @@ def _option(
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are the entries of `COMMANDS`."""
+    """A group whose commands are the entries of `COMMANDS`, of which it imports the one that is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; ``None`` if the name is unknown."""
         if cmd_name not in COMMANDS:
             return None
         from profkit.cli.examples import epilog
@@ -157,12 +156,10 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the registry, importing none of them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command from the registry, and the options of the group."""
         names = [
             CompletionItem(name, help=said) for name, said in COMMANDS.items() if name.startswith(incomplete)
         ]

@@ -131,7 +131,6 @@ def capture(
 
 
 def say_written(path: Path, run: Run) -> None:
-    """Print where the run is, and its warnings."""
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
     wall = "" if run.wall_s is None else f", {run.wall_s:.1f} s"
@@ -140,7 +139,6 @@ def say_written(path: Path, run: Run) -> None:
 
 
 def say_notices(notices: Sequence[Notice]) -> None:
-    """Print each notice as a line."""
     if notices:
         from profkit.report.notices import notice_text
 

@@ -120,7 +120,6 @@ class RolePart:
         return self.take(chosen)
 
     def take(self, rows: Bools | npt.NDArray[np.intp]) -> RolePart:
-        """Return these rows only."""
         columns = ("label", "role", "thread", "begin", "end", "batch")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 

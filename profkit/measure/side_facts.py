@@ -129,7 +129,6 @@ class SideFacts:
 
     @property
     def demand(self) -> float | None:
-        """`demand_cores` over the available CPUs."""
         if self.demand_cores is None or not self.available_cpus:
             return None
         return self.demand_cores / self.available_cpus

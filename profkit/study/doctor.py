@@ -71,7 +71,6 @@ class Demand:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether there are clearly more threads than CPUs."""
         return self.factor > OVERSUBSCRIBED
 
 

@@ -168,7 +168,6 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
 
 
 def _measured(run_file: Path) -> dict[str, Any]:
-    """Return wall, CPU time and account of a run file."""
     run = load_run(run_file, edges=False)
     judged = judge_run(run, run.processes)
     verdict = judged.verdict

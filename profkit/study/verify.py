@@ -89,7 +89,6 @@ class Tried:
 
     @property
     def disturbed(self) -> int:
-        """Runs that count although other processes took CPUs."""
         return self.before.disturbed + self.after.disturbed
 
 
