@@ -108,15 +108,13 @@ def capture(
         from profkit.cli.merge import say_left_behind
 
         say_left_behind(Path() if output is None else output.parent)
-    # End with the target's exit code, or by its signal.
-    written = None if quiet else say_written
     progress = Progress("packing")
     try:
         status = launch(
             command,
             output,
             repeat=repeat,
-            written=written,
+            written=None if quiet else say_written,
             say=progress.say,
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
@@ -127,7 +125,7 @@ def capture(
         say_directly(f"error: {error}")
         status = error.status or error.exit_code
     gc.freeze()  # skips the final collection over all packed objects
-    end_like(status)
+    end_like(status)  # with the target's exit code, or by its signal
 
 
 def say_written(path: Path, run: Run) -> None:
