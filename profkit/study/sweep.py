@@ -81,11 +81,10 @@ def sweep(
         return not (ended.keys() - {"disturbed"}) and ended["disturbed"] <= again
 
     left = [run for run in _rounds(settings, repeat) if wanted(*run)]
-    if left:
-        for _ in range(warmup):
-            progress(Progress(space.label(settings[0]), 0, total))
-            trial = run_trial(runner, settings[0], "warm-up", 0)
-            progress(Progress(space.label(settings[0]), 0, total, trial))
+    for _ in range(warmup if left else 0):
+        progress(Progress(space.label(settings[0]), 0, total))
+        trial = run_trial(runner, settings[0], "warm-up", 0)
+        progress(Progress(space.label(settings[0]), 0, total, trial))
     for number, (round_, setting) in enumerate(left, total - len(left) + 1):
         label = space.label(setting)
         ended = statuses(setting)
