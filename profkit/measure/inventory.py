@@ -298,14 +298,14 @@ def _host_need(
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
     def at_once(counted: Callable[[ProcessNeed], bool]) -> int:
-        those = [(lived(need), process) for need, process in here if counted(need)]
-        sampled = [process for _, process in those if _is_sampled(process)]
+        those = [(lived(need), sampled_life(process)) for need, process in here if counted(need)]
         # Without samples: if they lived for half of the run or longer, all did in its middle.
-        unseen = sum(part if part < 0.5 else 1.0 for part, process in those if not _is_sampled(process))
+        unseen = sum(part if part < 0.5 else 1.0 for part, life in those if life is None)
         # Many threads make samples rare, which then show too few processes; the most are no fewer than the mean.
-        return max(_most_at_once(sampled) + round(unseen), round(sum(part for part, _ in those)))
+        most = _most_at_once(known(life for _, life in those))
+        return max(most + round(unseen), round(sum(part for part, _ in those)))
 
-    known = [need.expected_cores for need in working if need.expected_cores is not None]
+    asked = known(need.expected_cores for need in working)
     run_s = known_sum(ran_s(process) for _, process in here)
     wait_s = known_sum(queued_s(process) for _, process in here)
     return HostNeed(
@@ -316,24 +316,23 @@ def _host_need(
         ranks=sum(need.role == "rank" for need, _ in here),
         at_once=sum(map(lived, working)),
         # A process with unknown pools (another language) takes at least one core.
-        expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if known else None,
+        expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if asked else None,
         observed_cores=run_s / wall if run_s is not None and wall else None,
         demand_cores=(run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None,
         available_cpus=_available(name, here, launcher),
     )
 
 
-def _is_sampled(process: Process) -> bool:
-    return process.samples is not None and len(process.samples) > 0
+def sampled_life(process: Process) -> tuple[int, int] | None:
+    """Return the times of a process's first and last sample in ns, ``None`` without samples."""
+    samples = process.samples
+    if samples is None or not len(samples):
+        return None
+    return int(samples.time_ns.min()), int(samples.time_ns.max())
 
 
-def _most_at_once(processes: Sequence[Process]) -> int:
-    """Return the most processes alive at once, by their samples."""
-    changes: list[tuple[int, int]] = []
-    for process in processes:
-        assert process.samples is not None
-        times = process.samples.time_ns
-        changes += [(int(times.min()), 1), (int(times.max()), -1)]
+def _most_at_once(lives: Sequence[tuple[int, int]]) -> int:
+    changes = [change for begin, end in lives for change in ((begin, 1), (end, -1))]
     ordered = sorted(changes, key=lambda at: (at[0], -at[1]))
     return max(accumulate(change for _, change in ordered), default=0)
 

@@ -21,6 +21,7 @@ from profkit.measure.inventory import (
     inventory,
     is_python,
     lived_s,
+    sampled_life,
 )
 from profkit.measure.side_facts import side_facts
 from profkit.model import Pool, Process, Run, RunSet
@@ -113,7 +114,7 @@ class _Seen:
 def load_of(run: Run) -> Load:
     taken = inventory(run)
     needs = dict(zip(map(id, run.processes), taken.processes, strict=True))
-    bounds = [_bounds(process) for process in run.processes]
+    bounds = [sampled_life(process) for process in run.processes]
     whole = (min(b[0] for b in bounds if b), max(b[1] for b in bounds if b)) if any(bounds) else (0, 1)
     lives = [b or whole for b in bounds]
     seen = [
@@ -173,13 +174,6 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
         ]
         threads = max([threads, *sizes])
     return _Seen(process, begin, end, threads, pooled)
-
-
-def _bounds(process: Process) -> tuple[int, int] | None:
-    samples = process.samples
-    if samples is None or not len(samples):
-        return None
-    return int(samples.time_ns.min()), int(samples.time_ns.max())
 
 
 def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tuple[int, int]]) -> int | None:
