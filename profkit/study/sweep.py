@@ -169,13 +169,9 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
 def _measured(run_file: Path) -> dict[str, Any]:
     run = load_run(run_file, edges=False)
     judged = judge_run(run, run.processes)
-    verdict = judged.verdict
-    facts: dict[str, Any] = {
-        "wall_s": run.wall_s,
-        "cpu_s": _cpu_seconds(run),
-        "cause": "" if verdict is None else verdict.cause,
-        "kind": "" if verdict is None else verdict.kind or "",
-    }
+    facts: dict[str, Any] = {"wall_s": run.wall_s, "cpu_s": _cpu_seconds(run)}
+    if judged.verdict is not None:
+        facts |= {"cause": judged.verdict.cause, "kind": judged.verdict.kind or ""}
     if not judged.account.merged:
         facts["queue_s"] = judged.account.bucket("queue").seconds
         facts["blocked_s"] = judged.account.whole("blocked")
