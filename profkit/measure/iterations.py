@@ -11,21 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.measure.role_parts import (
-    COMPUTE,
-    ITERATION,
-    LOAD,
-    WAIT,
-    IterationNames,
-    RolePart,
-    new_time,
-    role_parts,
-)
+from profkit.measure.role_parts import COMPUTE, ITERATION, LOAD, WAIT, RolePart, new_time, role_parts
+from profkit.measure.role_parts import IterationNames as IterationNames
 from profkit.model import Run
 from profkit.model.arrays import Floats, Ints, known, median
-
-__all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
-
 
 #: Least number of iterations for a meaningful median.
 MIN_ITERATIONS = 5
