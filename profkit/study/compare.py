@@ -97,14 +97,13 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
         for run in side.runs:
             facts = facts_of(run)
             members.setdefault(_key(by, number, facts), []).append((side.label, run, facts))
-    groups = list(members.values())
-    firsts = [group[0][2] for group in groups]
-    labels = [tuple(dict.fromkeys(label for label, _, _ in group)) for group in groups]
+    groups = [(tuple(dict.fromkeys(label for label, _, _ in group)), group) for group in members.values()]
     found = []
-    for own, group, named in zip(firsts, groups, labels, strict=True):
+    for named, group in groups:
+        own = group[0][2]
         label = named[0] if len(named) == 1 else ""
         # Rows of one argument need their differences as a name; for other rows the argument is enough.
-        rivals = [other for other, names in zip(firsts, labels, strict=True) if label == "" or names == named]
+        rivals = [other[0][2] for names, other in groups if label == "" or names == named]
         path = own.files[0]
         known = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
         found.append(_Group(known, named[0], [run for _, run, _ in group], [facts for _, _, facts in group]))
