@@ -1,7 +1,4 @@
-"""What functions waited for off the CPU, and garbage collection time in them, as arrays over rows.
-
-Also how long threads and processes beside the main one waited for locks that the program's own code takes.
-"""
+"""What functions waited for off the CPU, also for locks of the program's own code, and garbage collection in them."""
 
 from __future__ import annotations
 

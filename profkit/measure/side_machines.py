@@ -1,4 +1,4 @@
-"""A side's machines over all its repeats: how fast they did fixed work, and other programs that ran while it queued."""
+"""A side's machines over all its repeats: how fast they did fixed work, and what else ran on them while it queued."""
 
 from __future__ import annotations
 
