@@ -109,9 +109,7 @@ def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | N
 def _consumers(parts: Sequence[RolePart]) -> list[tuple[int, int]]:
     """Return the threads that compute, else those that have iterations, as (part, thread)."""
     for role in (COMPUTE, ITERATION):
-        found = [
-            (i, tid) for i, part in enumerate(parts) for tid in np.unique(part.of(None, role).thread).tolist()
-        ]
+        found = [(i, tid) for i, part in enumerate(parts) for tid in np.unique(part.of(role).thread).tolist()]
         if found:
             return found
     return []
@@ -124,18 +122,18 @@ def _model(
     consumers: Sequence[tuple[int, int]],
     said: IterationNames,
 ) -> IterationModel | None:
-    own = parts[index].of(thread, ITERATION, LOAD, COMPUTE, WAIT)
+    own = parts[index].take(parts[index].thread == thread)
     cycle = _iterations(own)
     if cycle is None or len(cycle.end) < MIN_ITERATIONS:
         return None
-    computing, loading, waiting = (own.of(None, role) for role in (COMPUTE, LOAD, WAIT))
+    computing, loading, waiting = (own.of(role) for role in (COMPUTE, LOAD, WAIT))
     n = len(cycle.end)
     first = min(cycle.begin, int(own.begin.min()))
     edges = np.concatenate([[first], cycle.end])
     duration = np.diff(edges) / 1e9
     compute = _per_iteration(computing, cycle.end)
     # Loading and waiting together: a range named ``next batch`` may contain the loading.
-    away = _per_iteration(own.of(None, LOAD, WAIT), cycle.end)
+    away = _per_iteration(own.of(LOAD, WAIT), cycle.end)
     left_out = warming_up(duration)
     used = slice(left_out, None)
     loader_threads, loaded_s, loaded = _loaders(
@@ -210,7 +208,7 @@ class _Cycle:
 
 
 def _iterations(own: RolePart) -> _Cycle | None:
-    whole = own.of(None, ITERATION)
+    whole = own.of(ITERATION)
     if len(whole):
         # With several names, take the one with most time: a step inside an iteration is not the iteration.
         names, which = np.unique(whole.label.astype(str), return_inverse=True)
@@ -220,7 +218,7 @@ def _iterations(own: RolePart) -> _Cycle | None:
         if len(whole) >= MIN_ITERATIONS:
             whole = whole.take(new_time(whole.begin, whole.end) > 0)  # drop nested ones of one name
             return _Cycle(name, True, int(whole.begin[0]), np.maximum.accumulate(whole.end), whole.batch)
-    computing = own.of(None, COMPUTE)
+    computing = own.of(COMPUTE)
     computing = computing.take(new_time(computing.begin, computing.end) > 0)
     if not len(computing):
         return None
@@ -273,7 +271,7 @@ def _loaders(
         # Clocks of two hosts are not comparable.
         if part.host != own.host or not (alone or i == index or part.process.parent == own.process.pid):
             continue
-        loading = part.of(None, LOAD)
+        loading = part.of(LOAD)
         loading = loading.take((loading.end > begin) & (loading.begin < end))
         for tid in np.unique(loading.thread).tolist():
             if (i, tid) in consumers or (i == index and tid == thread):

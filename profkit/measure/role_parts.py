@@ -112,12 +112,9 @@ class RolePart:
     def __len__(self) -> int:
         return len(self.role)
 
-    def of(self, thread: int | None, *roles: int) -> RolePart:
-        """Return the ranges with one of these roles, of one thread or of all."""
-        chosen = np.isin(self.role, roles)
-        if thread is not None:
-            chosen &= self.thread == thread
-        return self.take(chosen)
+    def of(self, *roles: int) -> RolePart:
+        """Return the ranges with one of these roles."""
+        return self.take(np.isin(self.role, roles))
 
     def take(self, rows: Bools | npt.NDArray[np.intp]) -> RolePart:
         columns = ("label", "role", "thread", "begin", "end", "batch")
