@@ -136,9 +136,7 @@ def _model(
     away = _per_iteration(own.of(LOAD, WAIT), cycle.end)
     left_out = warming_up(duration)
     used = slice(left_out, None)
-    loader_threads, loaded_s, loaded = _loaders(
-        parts, index, thread, consumers, int(edges[left_out]), int(edges[-1])
-    )
+    loader_threads, loaded_s, loaded = _loaders(parts, index, consumers, int(edges[left_out]), int(edges[-1]))
     names = [loading.names(), computing.names(), waiting.names()]
     waited = away if len(loading) or len(waiting) else None
     outside = np.maximum(duration - compute - away, 0.0)
@@ -256,12 +254,7 @@ def _why(duration: Floats, left_out: int) -> str:
 
 
 def _loaders(
-    parts: Sequence[RolePart],
-    index: int,
-    thread: int,
-    consumers: Sequence[tuple[int, int]],
-    begin: int,
-    end: int,
+    parts: Sequence[RolePart], index: int, consumers: Sequence[tuple[int, int]], begin: int, end: int
 ) -> tuple[int, float, tuple[str, ...]]:
     """Return the threads that loaded for this consumer during its iterations, their seconds and ranges."""
     threads, seconds, names = 0, 0.0, dict[str, None]()
@@ -274,7 +267,7 @@ def _loaders(
         loading = part.of(LOAD)
         loading = loading.take((loading.end > begin) & (loading.begin < end))
         for tid in np.unique(loading.thread).tolist():
-            if (i, tid) in consumers or (i == index and tid == thread):
+            if (i, tid) in consumers:
                 continue
             mine = loading.take(loading.thread == tid)
             clipped = new_time(np.maximum(mine.begin, begin), np.minimum(mine.end, end))
