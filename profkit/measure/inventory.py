@@ -342,8 +342,7 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
     of_processes = [process.host for _, process in here if process.host is not None]
     ranks = [process.host for need, process in here if need.role == "rank" and process.host is not None]
     hosts = of_processes + ([launcher] if launcher is not None and launcher.name == name else [])
-    each = [host.available_cpus for host in hosts if host.available_cpus]
-    most = max(each) if each else None
+    most = max((host.available_cpus for host in hosts if host.available_cpus), default=None)
     bound = ranks or of_processes
     cpus = max((float(host.cpus) for host in hosts if host.cpus), default=None)
     quota = min((host.quota_cpus for host in bound if host.quota_cpus), default=None)
@@ -354,5 +353,4 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
         together = max(sum(host.available_cpus or 0.0 for host in ranks), most or 0.0) or None
     else:
         return most
-    known = [value for value in (together, cpus, quota) if value]
-    return min(known) if known else None
+    return min((value for value in (together, cpus, quota) if value), default=None)

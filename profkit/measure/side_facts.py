@@ -323,7 +323,6 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     available = [asked.available_cpus, machine.quota_cpus if machine else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
-    cpus = [c for c in available if c]
     return {
         "wall_s": wall,
         "main_run_s": main_run,
@@ -344,7 +343,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "psi_share": per_second("psi_some_s"),
         "gpu_share": gpu_share(run),
         "gpu_others_share": gpu_share(run, "gpu_others"),
-        "available_cpus": min(cpus) if cpus else None,
+        "available_cpus": min([c for c in available if c], default=None),
         "working_threads": _working(run, wall),
         "pool_threads": _pools(run, wall),
         "compiling_s": known_sum(map(compiling_seconds, firsts)),
