@@ -339,9 +339,8 @@ class _Sums:
         unique, of = np.unique(packed[large], return_inverse=True)
         sums = np.bincount(of.reshape(-1), seconds[large], len(unique)) / total
         wanted = (sums >= floor) & ~np.isin(unique, self.sorted)
-        more = []
-        for number, share in zip(unique[wanted].tolist(), sums[wanted].tolist(), strict=True):
-            more.append((self.names.function(number >> 32, number & 0xFFFFFFFF), share))
+        found = zip(unique[wanted].tolist(), sums[wanted].tolist(), strict=True)
+        more = ((self.names.function(number >> 32, number & 0xFFFFFFFF), share) for number, share in found)
         return shares, tuple(sorted(more))
 
 
