@@ -332,12 +332,9 @@ def _cures_of_load(
 
 def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | None:
     """Return the variable to set: the deciding one if one is set, else the most widely shared."""
-    held = next((name for name in names if environ.get(name)), None)
-    if held is not None:
-        return held
-    if "OMP_NUM_THREADS" in names:
-        return "OMP_NUM_THREADS"
-    return names[0] if names else None
+    held = [name for name in names if environ.get(name)]
+    shared = [name for name in names if name == "OMP_NUM_THREADS"]
+    return next(iter((*held, *shared, *names)), None)
 
 
 def _arguments(command: Sequence[str]) -> list[tuple[str, int]]:
