@@ -96,12 +96,9 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
         return
     mine = os.sched_getaffinity(0)
     try:
-        os.sched_setaffinity(0, cpus)
-        allowed = os.sched_getaffinity(0) == set(cpus)
-    except OSError:
-        allowed = False
-    try:
-        if not allowed:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cpus)
+        if os.sched_getaffinity(0) != set(cpus):
             raise UsageError(
                 f"the run used CPUs that this machine does not have ({len(cpus)}): run this on its machine"
             )
