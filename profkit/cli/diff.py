@@ -120,8 +120,7 @@ def _parsed(fail_on: str | None) -> tuple[list[re.Match[str]], frozenset[str]]:
     from profkit.verdict.types import CAUSES, NO_HARM
 
     limits, causes = [], []
-    words = [word.strip() for word in fail_on.split(",")]
-    for word in words:
+    for word in map(str.strip, fail_on.split(",")):
         if not word.startswith(IMPORT_TIME):
             causes.append(word)
         elif found := _LIMIT.fullmatch(word):
