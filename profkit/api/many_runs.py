@@ -48,17 +48,12 @@ def read_ranks(
 def _machines(members: Sequence[Member]) -> list[model.Run]:
     """Return runs with the hosts, directories and commands that a masker must know."""
     known = {(m.host, m.projects, m.command): m.path for m in members}
-    return [
-        model.Run(
-            path,
-            (
-                model.Process(
-                    command=command, host=model.Host(name=host), roots=model.Roots(project=projects)
-                ),
-            ),
-        )
-        for (host, projects, command), path in known.items()
-    ]
+    found = []
+    for (host, projects, command), path in known.items():
+        roots = model.Roots(project=projects)
+        process = model.Process(command=command, host=model.Host(name=host), roots=roots)
+        found.append(model.Run(path, (process,)))
+    return found
 
 
 def read_scaling(

@@ -18,7 +18,6 @@ from profkit.api.reported import Layout, Reported, rows_of
 from profkit.errors import UsageError
 from profkit.formats import write_run
 from profkit.identity.readable_names import readable_name
-from profkit.model import Run
 from profkit.report import markdown
 from profkit.report.renderers import Html, Json, Markdown
 from profkit.report.reports import OfRuns
@@ -72,17 +71,12 @@ def ticket(
 
         for member, text in {"README.md": readme, **texts}.items():
             add(member, text.encode("utf-8", "backslashreplace"))
-        for member, run in runs.items():
-            add(member, _file_of(run))
+        with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
+            path = Path(directory, "run.prof")
+            for member, run in runs.items():
+                write_run(path, run)
+                add(member, path.read_bytes())
     return Ticket(pasted, buffer.getvalue(), len(runs))
-
-
-def _file_of(run: Run) -> bytes:
-    """Return a run as the bytes of its file."""
-    with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
-        path = os.path.join(directory, "run.prof")
-        write_run(path, run)
-        return Path(path).read_bytes()
 
 
 #: Most bytes of a step's summary that GitHub takes.

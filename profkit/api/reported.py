@@ -185,8 +185,7 @@ def rows_of(limit: int | None, renderer: Renderer) -> int:
 def masker(runs: Iterable[model.Run], *, posted: bool = False, names_hidden: bool = False) -> Masker:
     """Return what masks users, hosts and secrets of these runs and of this machine in a report.
 
-    `posted` masks the machine's other programs as well; `names_hidden` replaces the program's names by
-    pseudonyms.
+    `posted` masks the machine's other programs as well; `names_hidden` replaces the program's names by pseudonyms.
     """
     from profkit.report.safety import Masker
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -12,12 +13,13 @@ from profkit.api.columns import Column, Columns, columns_of
 from profkit.api.reported import Layout, Reported
 from profkit.errors import UsageError
 from profkit.formats import load_run
+from profkit.measure.iterations import IterationNames
+from profkit.measure.range_stats import range_rows
 from profkit.measure.selected_processes import check_ranked_by, select_processes
 from profkit.report.reports import RunReport
 
 if TYPE_CHECKING:
     from profkit import model
-    from profkit.measure.iterations import IterationNames
     from profkit.verdict.account import Account
     from profkit.verdict.types import RunVerdict, Verdict
 
@@ -79,8 +81,6 @@ def iteration_names(
         raise UsageError("give the number of samples, 1 or more", "batch_size", batch_size)
     if not (iteration or load or compute or batch_size):
         return None
-    from profkit.measure.iterations import IterationNames
-
     return IterationNames(_names(iteration), _names(load), _names(compute), batch_size)
 
 
@@ -186,8 +186,6 @@ class Run(Reported):
             ``name, domain, kind, count, total_s, median_s, p95_s, parent, share_of_parent, wait_s,
             wait_share, unbalanced``; `kind` is ``range`` or ``mark``. See docs/ranges.md.
         """
-        from profkit.measure.range_stats import range_rows
-
         rows = range_rows(self._selected.processes)
         kinds = ["mark" if row.key.mark else "range" for row in rows]
         named = columns_of(rows, "name=key.name:text domain=key.domain:text kind:text", kind=kinds)
@@ -225,8 +223,6 @@ class Run(Reported):
             peak_memory_bytes, page_faults, read_bytes, storage_bytes``. `command` is one
             string, quoted for a shell.
         """
-        import shlex
-
         found = self._selected.processes
         return Columns(
             columns_of(

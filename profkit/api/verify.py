@@ -7,7 +7,6 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from profkit import model
@@ -41,60 +40,41 @@ def verify(
 ) -> Studied[Tried]:
     """Run a recorded command with and without a piece of advice, in turn, until there is a decision.
 
-    The advice comes from `run`, or from comparing `candidate` with it, whose command then runs. `number`
-    counts from 1 in the report's order; the default is the first advice that can be tried. No round begins
-    after `limit_s` (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the
-    recorded wall). A `directory` keeps the runs, and an interrupted study continues from it. `here` permits a
-    run of another machine. `progress` is called with the plan, before and after each run, and with the result
-    after each round.
+    The advice comes from `run`, or from comparing `candidate` with it, whose command then runs. `number` counts from
+    1 in the report's order; the default is the first advice that can be tried. No round begins after `limit_s`
+    (default: 600, or four rounds); a run ends after `timeout_s` (default: several times the recorded wall). A
+    `directory` keeps the runs, and an interrupted study continues from it. `here` permits a run of another machine.
+    `progress` is called with the plan, before and after each run, and with the result after each round.
 
     Raises `FormatError` if a file cannot be read, or its command cannot be repeated here; `UsageError` if
-    there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had
-    run.
+    there is no such advice, or the CPUs are missing; `Interrupted` if the user stopped it before both had run.
     """
-    result, whole = _read(run, candidate)
-    recorded = _recorded(whole, here)
+    result: Run | Diff = read(run) if candidate is None else compare(run, candidate)
+    whole = result.whole if isinstance(result, Run) else result.pictured[1]
+    manifest = _repeatable(whole, here)
+    cwd, variables = Path(manifest.cwd), set_by_hand(manifest.environment)
+    wall_s = manifest.wall_s if manifest.whole_s is None else manifest.whole_s
+    roots = dict.fromkeys(Path(root) for process in whole.processes for root in process.roots.project)
     verdict = result.verdict
     every = verdict.advice if verdict is not None else ()
-    number, change = _chosen(every, number, recorded)
+    number, change = _chosen(every, number, manifest.command, (*roots, cwd))
     chosen = every[number - 1]
-    space = space_of_two(change, recorded.variables)
-    plan = plan_of(recorded.wall_s, chosen.predicted_gain_s, limit_s, timeout_s)
+    space = space_of_two(change, variables)
+    plan = plan_of(wall_s, chosen.predicted_gain_s, limit_s, timeout_s)
+    # Thread variables that the run did not have were unset.
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in RECORDED_VARIABLES})
-    environment = {n: v for n, v in os.environ.items() if n not in mine} | recorded.variables
+    environment = {n: v for n, v in os.environ.items() if n not in mine} | variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:
         # Absolute: runs have another working directory.
         place = Path(temporary) if directory is None else Path(directory).absolute()
-        with on_cpus(recorded.cpus), Journal(place, space, profiled=profiled) as journal:
-            runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=recorded.cwd)
+        with on_cpus(manifest.host.affinity_cpus), Journal(place, space, profiled=profiled) as journal:
+            runner = Runner(space, journal.runs, profiled, environment, plan.timeout_s, cwd=cwd)
             tried = try_change(journal, runner, plan, progress=progress)
-    report = VerifyReport(tried, chosen, number, change, recorded.wall_s)
+    report = VerifyReport(tried, chosen, number, change, wall_s)
     return Studied(tried, report, [str(path) for path in (run, candidate) if path is not None], [whole])
 
 
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """How a recorded command was run; thread variables that are not in `variables` were unset."""
-
-    command: tuple[str, ...]
-    cwd: Path
-    wall_s: float
-    variables: dict[str, str]
-    cpus: tuple[int, ...]
-    roots: tuple[Path, ...]
-
-
-def _read(
-    run: str | os.PathLike[str], candidate: str | os.PathLike[str] | None
-) -> tuple[Run | Diff, model.Run]:
-    if candidate is None:
-        one = read(run)
-        return one, one.whole
-    result = compare(run, candidate)
-    return result, result.pictured[1]
-
-
-def _recorded(run: model.Run, here: bool) -> _Recorded:
+def _repeatable(run: model.Run, here: bool) -> model.Manifest:
     """Return how the command was run; raises `FormatError` if it cannot be repeated."""
 
     def refused(problem: str, hint: str) -> FormatError:
@@ -122,15 +102,7 @@ def _recorded(run: model.Run, here: bool) -> _Recorded:
     missing = program if found is None else _missing_script(manifest.command, cwd)
     if missing:
         raise refused(f"its command needs {missing}, which is not here", "run this where it ran")
-    roots = dict.fromkeys(Path(root) for process in run.processes for root in process.roots.project)
-    return _Recorded(
-        manifest.command,
-        cwd,
-        manifest.wall_s if manifest.whole_s is None else manifest.whole_s,
-        set_by_hand(manifest.environment),
-        manifest.host.affinity_cpus,
-        tuple(dict.fromkeys((*roots, cwd))),
-    )
+    return manifest
 
 
 def _missing_script(command: Sequence[str], cwd: Path) -> str:
@@ -139,11 +111,13 @@ def _missing_script(command: Sequence[str], cwd: Path) -> str:
     return "" if not script or (cwd / script).is_file() else script
 
 
-def _chosen(every: Sequence[Advice], number: int | None, recorded: _Recorded) -> tuple[int, Change]:
+def _chosen(
+    every: Sequence[Advice], number: int | None, command: Sequence[str], roots: Sequence[Path]
+) -> tuple[int, Change]:
     """Return the number of the advice to try, and what it changes; `UsageError` if none can be tried."""
     if not every:
         raise UsageError("there is no advice: the run lacked nothing that settings would give it")
-    changes = [advised(advice, recorded.command, recorded.roots) for advice in every]
+    changes = [advised(advice, command, roots) for advice in every]
     if number is None:
         number = next((place for place, change in enumerate(changes, 1) if change is not None), None)
         if number is None:

@@ -33,9 +33,8 @@ _NEW_OBJECTS = 100_000
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit; ``None`` takes the arguments of ``sys.argv``, and calls `own_path`.
 
-    Always raises `SystemExit`: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, 3 a demo
-    that failed to show its point on this machine, 130 interrupted; ``profkit capture`` exits with the
-    target's status.
+    Always raises `SystemExit`: 0 done, 1 ``--fail-on`` matched, 2 bad usage or unreadable input, 3 a demo that failed
+    to show its point on this machine, 130 interrupted; ``profkit capture`` exits with the target's status.
     """
     if arguments is None:
         own_path()

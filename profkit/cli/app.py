@@ -126,24 +126,13 @@ def _option(
     )
 
 
-show_completion = _option(
-    "--show-completion",
-    f"Print the completion script of {', '.join(SHELLS)}.  [default: your shell]",
-    lambda ctx, shell: click.echo(_script(ctx, shell)),
-)
-install_completion = _option(
-    "--install-completion", "Install that script for the shell.  [default: your shell]", _install
-)
-
-
 class LazyGroup(click.Group):
-    """A group whose commands are the entries of `COMMANDS`."""
+    """A group whose commands are the entries of `COMMANDS`, of which it imports the one that is run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command; ``None`` if the name is unknown."""
         if cmd_name not in COMMANDS:
             return None
         from profkit.cli.examples import epilog
@@ -167,12 +156,10 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands from the registry, importing none of them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete the name of a command from the registry, and the options of the group."""
         names = [
             CompletionItem(name, help=said) for name, said in COMMANDS.items() if name.startswith(incomplete)
         ]
@@ -195,7 +182,11 @@ Examples:
 
 @click.group(cls=LazyGroup, context_settings=CONTEXT, no_args_is_help=True, epilog=_FIRST)
 @click.version_option(__version__, message="profkit %(version)s", help="Print the version.")
-@show_completion
-@install_completion
+@_option(
+    "--show-completion",
+    f"Print the completion script of {', '.join(SHELLS)}.  [default: your shell]",
+    lambda ctx, shell: click.echo(_script(ctx, shell)),
+)
+@_option("--install-completion", "Install that script for the shell.  [default: your shell]", _install)
 def app() -> None:
     """Find out why a training run is slow: its code, or a lack of CPU time."""

@@ -108,15 +108,13 @@ def capture(
         from profkit.cli.merge import say_left_behind
 
         say_left_behind(Path() if output is None else output.parent)
-    # End with the target's exit code, or by its signal.
-    written = None if quiet else say_written
     progress = Progress("packing")
     try:
         status = launch(
             command,
             output,
             repeat=repeat,
-            written=written,
+            written=None if quiet else say_written,
             say=progress.say,
             packing=None if quiet else progress,
             nvtx_shim=nvtx_shim,
@@ -127,11 +125,10 @@ def capture(
         say_directly(f"error: {error}")
         status = error.status or error.exit_code
     gc.freeze()  # skips the final collection over all packed objects
-    end_like(status)
+    end_like(status)  # with the target's exit code, or by its signal
 
 
 def say_written(path: Path, run: Run) -> None:
-    """Print where the run is, and its warnings."""
     count = len(run.processes)
     processes = "1 process" if count == 1 else f"{count} processes"
     wall = "" if run.wall_s is None else f", {run.wall_s:.1f} s"
@@ -140,7 +137,6 @@ def say_written(path: Path, run: Run) -> None:
 
 
 def say_notices(notices: Sequence[Notice]) -> None:
-    """Print each notice as a line."""
     if notices:
         from profkit.report.notices import notice_text
 

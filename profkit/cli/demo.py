@@ -77,7 +77,6 @@ class Side:
 
     @property
     def size(self) -> str:
-        """Its processes and threads in words."""
         processes = units.counted(self.workers + 1, "process", "processes")
         return f"{processes} with {units.counted(self.threads, 'BLAS thread')} each"
 

@@ -19,7 +19,6 @@ from profkit.errors import UsageError
 
 if TYPE_CHECKING:
     from profkit.api.diff import Diff
-    from profkit.cli.output import Destination
 
 #: The keyword of --fail-on that takes a limit: a factor, percent, or seconds more.
 IMPORT_TIME = "import-time"
@@ -60,8 +59,7 @@ def diff(
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
     replicates. CANDIDATE is the slower side.
     """
-    # This short process creates millions of tuples and no cycles; collecting garbage costs a fifth of the
-    # time.
+    # This short process creates millions of tuples and no cycles; collecting garbage costs a fifth of the time.
     gc.disable()
     import_numpy()
     import profkit.api.diff
@@ -79,15 +77,18 @@ def diff(
         fail_on = "any"
     limits, causes = _parsed(fail_on)
     if github:
-        _check_github(goal)
+        from profkit.api.posted import annotation, append_summary, summary_file
+        from profkit.report.renderers import Markdown, Terminal
+
+        summary_file()
+        if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
+            raise UsageError("--github also prints a line on stdout; write the report with -o FILE")
     goal.keep(path for side in (baseline, candidate) for path in files_of(side)[0])
     with Progress("comparing"):
         result = profkit.api.diff.diff(baseline, candidate, calls=goal.drawn, **reading)
     goal.write(result, masked=github)
     failed = _failed(result, causes, least) | _imported_longer(result, limits)
     if github:
-        from profkit.api.posted import annotation, append_summary
-
         append_summary(
             result.report("md", limit=report.limit, full_paths=report.full_paths, explain=report.explain)
         )
@@ -119,8 +120,7 @@ def _parsed(fail_on: str | None) -> tuple[list[re.Match[str]], frozenset[str]]:
     from profkit.verdict.types import CAUSES, NO_HARM
 
     limits, causes = [], []
-    words = [word.strip() for word in fail_on.split(",")]
-    for word in words:
+    for word in map(str.strip, fail_on.split(",")):
         if not word.startswith(IMPORT_TIME):
             causes.append(word)
         elif found := _LIMIT.fullmatch(word):
@@ -164,17 +164,6 @@ def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
             say(f"exit status 1: imports took {took}, beyond {limit[0]}")
             failed = True
     return failed
-
-
-def _check_github(goal: Destination) -> None:
-    """Refuse ``--github`` with JSON and the like on stdout, before anything is read."""
-    from profkit.api.posted import summary_file
-    from profkit.report.renderers import Markdown, Terminal
-
-    summary_file()
-
-    if goal.output is None and not isinstance(goal.renderer, Terminal | Markdown):
-        raise UsageError("--github also prints a line on stdout; write the report with -o FILE")
 
 
 @click.command(context_settings=CONTEXT)

@@ -22,6 +22,7 @@ from profkit.cli.options import (
 )
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
+from profkit.report.units import counted
 
 if TYPE_CHECKING:
     from profkit.api.fleet import Fleet
@@ -61,8 +62,6 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> 
     RUN is a run file, any pstats file, or a directory or quoted pattern of them. With --dask also addresses that
     fsspec knows, such as s3://bucket/job.
     """
-    from profkit.report.units import counted
-
     into = _opened(store)
     with Progress("adding the runs") as told:
         done = into.add(runs, job=job, told=told, **reading)
@@ -80,8 +79,6 @@ def add(runs: tuple[str, ...], store: Path | None, job: str, **reading: Any) -> 
 @_store
 def compact(store: Path | None) -> None:
     """Merge the small files of each job and day into one."""
-    from profkit.report.units import counted
-
     of = _opened(store)
     with Progress("merging files"):
         before, after = of.compact()

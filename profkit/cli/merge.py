@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from profkit.capture.spool import FACTS_NAME, left_behind
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, output_option
@@ -19,8 +20,6 @@ from profkit.errors import FormatError, ProfkitError, UsageError
 if TYPE_CHECKING:
     from profkit.model import Run
 
-#: The file that identifies the spool of a capture.
-_SPOOL_MARK = "launch.json"
 #: Most spools that one line names.
 _MOST_NAMED = 5
 
@@ -35,8 +34,6 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
     whatever killed captures left in this directory is rescued. Nothing in OUT is masked: it holds what the
     files hold. To post a run, use --ticket or export.
     """
-    from profkit.capture.spool import left_behind
-
     if files:
         if output is None:
             raise click.UsageError("-o OUT is missing: the run file to write")
@@ -87,8 +84,6 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
 
 def say_left_behind(directory: Path) -> None:
     """Print what killed captures left in a directory, and the command that rescues it."""
-    from profkit.capture.spool import left_behind
-
     found = left_behind(directory)
     if not found:
         return
@@ -104,7 +99,7 @@ def _read(path: Path, progress: Callable[[str], None]) -> Run:
     from profkit.capture.packer import pack_spool
     from profkit.capture.source_cache import Sources, cache_file
 
-    if not (path / _SPOOL_MARK).is_file():
+    if not (path / FACTS_NAME).is_file():
         raise FormatError(path, "is a directory, but not the spool of a capture", "name the run files in it")
     sources = Sources(cache_file(os.environ))
     run = pack_spool(path, sources=sources, progress=progress)

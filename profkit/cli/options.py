@@ -33,8 +33,6 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
 
 #: Names of `profkit.report.renderers.RENDERERS`, which a capture must not import; a test compares them.
 FORMATS = ("terminal", "json", "md", "html", "svg")
-#: Those of reports without a picture of their own.
-TEXT_FORMATS = FORMATS[:-1]
 
 
 def _one_of(*words: str) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
@@ -121,22 +119,17 @@ def flag(names: str, help: str) -> _Decorator:
     return click.option(*names.split(), is_flag=True, help=help)
 
 
-def _no_dash(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    if value == _DASH:
-        raise UsageError("a run file is not written to stdout, name a file", "output", "-")
-    return value
-
-
-def _dash_is_stdout(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    return None if value == _DASH else value
-
-
 def output_option(
     help: str, metavar: str = "FILE", *, required: bool = False, stdout: bool = False
 ) -> _Decorator:
     """Add ``-o``; with `stdout`, ``-`` is the same as no file, and otherwise refused."""
-    callback = _dash_is_stdout if stdout else _no_dash
-    return option("-o --output", metavar, help, type=FILE, required=required, callback=callback)
+
+    def without_dash(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+        if value == _DASH and not stdout:
+            raise UsageError("a run file is not written to stdout, name a file", "output", "-")
+        return None if value == _DASH else value
+
+    return option("-o --output", metavar, help, type=FILE, required=required, callback=without_dash)
 
 
 def directory_option(help: str, default: str | None = None) -> _Decorator:
@@ -181,14 +174,12 @@ _output = output_option("Write to a .html, .svg, .json, .md or .txt file instead
 text_output = output_option(
     "Write the report to a .html, .json, .md or .txt file instead of stdout.", stdout=True
 )
-format_option = option(
-    "--format", "|".join(FORMATS), "Format.  [default: by the suffix of -o]", shell_complete=_one_of(*FORMATS)
-)
-text_format_option = option(
-    "--format",
-    "|".join(TEXT_FORMATS),
-    "Format.  [default: by the suffix of -o]",
-    shell_complete=_one_of(*TEXT_FORMATS),
+#: The second is for reports without a picture of their own.
+format_option, text_format_option = (
+    option(
+        "--format", "|".join(names), "Format.  [default: by the suffix of -o]", shell_complete=_one_of(*names)
+    )
+    for names in (FORMATS, FORMATS[:-1])
 )
 _limit = option(
     "--limit", "N", "Maximum rows of a list; 0 for all.  [default: 20 on the terminal, else 50]", type=int
@@ -239,6 +230,9 @@ report_options = options(
     report=ReportOptions,
 )
 
+#: For commands that read many runs.
+many_runs_options = options(_output, format_option, _limit, full_paths_option, report=ReportOptions)
+
 dask_option = option("--dask", "ADDRESS", "Dask scheduler whose workers read the files instead.")
 #: For commands that read the files of many processes.
 study_options = options(
@@ -250,15 +244,8 @@ study_options = options(
     ),
     number_option("--jobs", "Processes that read the files.  [default: one for each CPU]"),
     dask_option,
-    _output,
-    format_option,
-    _limit,
-    full_paths_option,
-    report=ReportOptions,
+    many_runs_options,
 )
-
-#: For commands that read many runs.
-many_runs_options = options(_output, format_option, _limit, full_paths_option, report=ReportOptions)
 
 
 def percent(text: str, parameter: str) -> float:

@@ -43,8 +43,7 @@ class Destination:
             import secrets
             import tempfile
 
-            # An unpredictable name, since the file is created only when it is complete; it is kept for the
-            # browser.
+            # An unpredictable name, since the file is created only when it is complete; it is kept for the browser.
             output = Path(tempfile.gettempdir()) / f"profkit-{secrets.token_hex(8)}.html"
         renderer = _renderer(wanted, output)
         needed: list[tuple[bool, type[Renderer], str]] = [
@@ -96,16 +95,13 @@ class Destination:
                 made = ticket(result, self.archive.name, limit=limit, full_paths=full_paths, explain=explain)
             emit(made.markdown, self.output)
             write_file((made.archive,), self.archive)
-            _say_archive(self.archive, made.runs, len(made.archive))
+            much = len(made.archive)
+            size = f"{much / 1e6:.1f} MB" if much >= 1e6 else f"{much / 1e3:.0f} kB"
+            say(f"wrote {self.archive} ({counted(made.runs, 'run file')}, {size}): attach it to the ticket")
+            if much > MOST_BYTES:
+                say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
         if not full_paths and elsewhere:
             say("paths, hosts and words of commands are masked: --full-paths leaves them unmasked")
-
-
-def _say_archive(archive: Path, runs: int, bytes_: int) -> None:
-    size = f"{bytes_ / 1e6:.1f} MB" if bytes_ >= 1e6 else f"{bytes_ / 1e3:.0f} kB"
-    say(f"wrote {archive} ({counted(runs, 'run file')}, {size}): attach it to the ticket")
-    if bytes_ > MOST_BYTES:
-        say("that is more than the 25 MB that GitHub accepts; attach fewer runs")
 
 
 def _renderer(wanted: ReportOptions, output: Path | None) -> Renderer:

@@ -29,8 +29,7 @@ class FleetHost:
     """A host in one job, against the median of the job's hosts; ``None`` if unknown.
 
     `work`: CPU time per call, median ratio of its functions. `wall`: ratio of the runs' first processes.
-    `queued`: part (1) of running and queueing time spent queueing. `yardsticks`: ratio for the machine's
-    fixed work.
+    `queued`: part (1) of running and queueing time spent queueing. `yardsticks`: ratio for the machine's fixed work.
     """
 
     job: str

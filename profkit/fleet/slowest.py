@@ -32,8 +32,7 @@ SIGMAS, _JOB_SIGMAS = 6.5, 5.0
 _LEAST_CHANGE = 0.03
 #: Functions from which a factor common to a day is attributed to its machine.
 _COMMON = 10
-#: An outlying run exceeds the median by this part (1) and by this many deviations, among at least so many
-#: runs.
+#: An outlying run exceeds the median by this part (1) and by this many deviations, among at least so many runs.
 _LONGER, _DEVIATIONS, _SEVERAL = 0.05, 4.0, 8
 
 

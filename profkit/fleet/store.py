@@ -202,8 +202,7 @@ def add(
 ) -> Added:
     """Add files to a store, created if needed; `job` replaces the names derived from commands.
 
-    `workers` and `dask` as for `crew`; only this process writes. Raises `UsageError` if the store cannot be
-    written.
+    `workers` and `dask` as for `crew`; only this process writes. Raises `UsageError` if the store cannot be written.
     """
     arrow()
     if dask is not None:

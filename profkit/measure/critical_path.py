@@ -104,8 +104,9 @@ def compose(
     off_by[pause_seconds.GIL] = 0.0
     stood = helping.stood - helping.stood_by[pause_seconds.GIL]
     own_wait = reading.own_wait if reading.own_wait is not None else np.zeros(len(run))
+    looked = reading.own_waits is not None
     helpers_off_by = None
-    if reading.helpers_waits is not None:
+    if looked and reading.helpers_waits is not None:
         helpers_off_by = reading.helpers_waits.copy()
         helpers_off_by[[*_FOR_OTHERS, pause_seconds.GIL]] = 0.0
     return _within_wall(
@@ -129,17 +130,11 @@ def compose(
         counters=True,
         on_gpu=own.on_gpu,
         helpers_part=helping.part,
-        **(
-            {
-                "gil": gil,
-                "collected": own.collected,
-                "held": reading.held,
-                "off_by": off_by,
-                "helpers_off_by": helpers_off_by,
-            }
-            if reading.own_waits is not None
-            else {}
-        ),
+        gil=gil if looked else None,
+        collected=own.collected if looked else None,
+        held=reading.held if looked else None,
+        off_by=off_by if looked else None,
+        helpers_off_by=helpers_off_by,
     )
 
 
@@ -204,8 +199,7 @@ def _helping(
     reading: PathReading, own: _OwnTime, waits: Bools, polls: Bools, ranks: Bools, beside: float
 ) -> _Helping:
     """Let the helpers' activity fill the waiting of the path's thread."""
-    # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did
-    # not.
+    # Helpers that were stopped or read a file kept the path's thread waiting; helpers that wait by design did not.
     stood = np.where(waits | ranks, 0.0, reading.helpers_blocked)
     stood_by = _known_waits(reading.helpers_waits, stood)
     # A helper that waits for another helper is covered by that helper's time, unless they take turns: the time of
@@ -326,8 +320,7 @@ def _busy_and_off(
     """Return CPU time and time off the CPU of the path's thread, by function."""
     if reading.own_wait is not None and reading.own_blocked is not None:
         return np.maximum(reading.own - reading.own_wait - reading.own_blocked, 0.0), reading.own_blocked
-    # A plain profile with counters: time off the CPU goes to functions that wait by design; the rest of those
-    # spins.
+    # A plain profile with counters: time off the CPU goes to functions that wait by design; the rest of those spins.
     off = _at_most(np.where(waits, reading.own, 0.0), off_s)
     working = reading.own - off
     active = run_s + queue_s

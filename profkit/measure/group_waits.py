@@ -16,7 +16,7 @@ from profkit.measure.pause_seconds import waited
 from profkit.measure.side_facts import first_thread
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import BUILTIN, Process, Run, Thread
-from profkit.model.arrays import Bools
+from profkit.model.arrays import Bools, known
 from profkit.model.pauses import WAITS
 
 GroupName: TypeAlias = Literal["main", "ranks", "workers", "children"]
@@ -75,8 +75,7 @@ def group_waits(run: Run) -> tuple[WaitGroup, ...]:
 
 
 def _lanes(processes: Sequence[Process], *, others: bool, peers: bool) -> tuple[Lane, ...]:
-    found = (_lane(process, others=others, peers=peers) for process in processes)
-    return tuple(lane for lane in found if lane is not None)
+    return tuple(known(_lane(process, others=others, peers=peers) for process in processes))
 
 
 def _lane(process: Process, *, others: bool, peers: bool) -> Lane | None:

@@ -18,7 +18,7 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import import_rows
 from profkit.measure.side_facts import main_processes
 from profkit.model import GENERATED, Process, Profile, Roots, Run, RunSet
-from profkit.model.arrays import median
+from profkit.model.arrays import known, median
 
 #: Files whose functions a module body calls to import others.
 _IMPORTING = re.compile(r"<frozen importlib\.|(?:^|/)importlib/(?:_bootstrap|__init__)")
@@ -93,12 +93,11 @@ def matters(seconds: float, wall_s: float) -> bool:
 
 def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Imports | None:
     """Return the medians over the runs of a side; `selected` are the compared processes of each run."""
-    each = [imports_of(run, processes) for run, processes in zip(side.runs, selected, strict=True)]
-    known = [found for found in each if found is not None]
-    if len(known) < 2:
-        return known[0] if known else None
+    each = known(imports_of(run, processes) for run, processes in zip(side.runs, selected, strict=True))
+    if len(each) < 2:
+        return each[0] if each else None
     absent = ImportedPackage("", 0.0, 0.0, 0)
-    of_runs = [{row.package: row for row in found.packages} for found in known]
+    of_runs = [{row.package: row for row in found.packages} for found in each]
     rows = []
     for package in dict.fromkeys(name for of_run in of_runs for name in of_run):
         same = [of_run.get(package, absent) for of_run in of_runs]
@@ -108,9 +107,9 @@ def imports_of_side(side: RunSet, selected: Iterable[Sequence[Process]]) -> Impo
         if seconds >= LISTED_S:
             rows.append(ImportedPackage(package, seconds, main_s, round(processes)))
     return Imports(
-        float(median([found.seconds for found in known])),
-        float(median([found.main_s for found in known])),
-        any(found.matter for found in known),
+        float(median([found.seconds for found in each])),
+        float(median([found.main_s for found in each])),
+        any(found.matter for found in each),
         _longest_first(rows),
     )
 

@@ -8,12 +8,13 @@ several Python threads enter parallel regions: OpenMP gives each its own team.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import Host, Pool, Process, Run, Thread
-from profkit.model.arrays import known_sum
+from profkit.model.arrays import known, known_sum
 from profkit.model.pools import NOT_BUSY
 
 #: Average cores used or queued for below which a process is idle.
@@ -36,9 +37,8 @@ class ProcessNeed:
     """Cores that one process asks for by its settings, and those it used; ``None`` if unknown.
 
     `pools` and `expected_cores` (0 for an idle process) are ``None`` where pools were not looked for.
-    `observed_cores` is CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores`
-    the CPUs used without queueing. `executor_threads` counts ``ThreadPoolExecutor`` threads active for much
-    of its life.
+    `observed_cores` is CPU seconds per second of life, `demand_cores` the same with queueing, `needed_cores` the CPUs
+    used without queueing. `executor_threads` counts ``ThreadPoolExecutor`` threads active for much of its life.
     """
 
     pid: int | None
@@ -147,8 +147,7 @@ class Inventory:
             for p in self.processes
             if p.expected_cores is not None and p.available_cpus
         ]
-        known = [factor for factor in factors if factor is not None]
-        return max(known) if known else None
+        return max(known(factors), default=None)
 
     @property
     def oversubscribed(self) -> bool:
@@ -168,7 +167,8 @@ def inventory(run: Run) -> Inventory:
     """Return the inventory of a run; every number is ``None`` for a foreign profile."""
     host = run.host
     needs = tuple(_need(process, host) for process in run.processes)
-    wall = max((s for s in (_wall(run), *(need.lived_s for need in needs)) if s is not None), default=None)
+    own = run.wall_s or max((p.wall_s for p in run.processes if p.wall_s), default=None)
+    wall = max(known((own, *(need.lived_s for need in needs))), default=None)
     names = dict.fromkeys([host.name] if host is not None else [])
     names.update(dict.fromkeys(need.host for need in needs))
     return Inventory(
@@ -180,10 +180,6 @@ def inventory(run: Run) -> Inventory:
         cpus=host.cpus if host is not None else None,
         sizes=size_calls(run),
     )
-
-
-def _wall(run: Run) -> float | None:
-    return run.wall_s or max((p.wall_s for p in run.processes if p.wall_s), default=None)
 
 
 def _quota(run: Run) -> float | None:
@@ -226,16 +222,18 @@ def lived_s(process: Process) -> float | None:
 
 
 def _needed(process: Process) -> float | None:
-    """Return CPUs used without queueing: per thread, run time over the time not spent queueing."""
     lived = lived_s(process)
-    known = [t for t in process.threads if t.run_s is not None and t.run_queue_wait_s is not None]
-    if not lived or not known:
-        return None
-    return sum(
-        min(1.0, (t.run_s or 0.0) / max(lived - (t.run_queue_wait_s or 0.0), t.run_s or 0.0))
-        for t in known
-        if t.run_s
-    )
+    each = [(thread.run_s, thread.run_queue_wait_s) for thread in process.threads]
+    times = [(run, wait) for run, wait in each if run is not None and wait is not None]
+    return cores_without_queueing(times, lived) if lived and times else None
+
+
+def cores_without_queueing(times: Iterable[tuple[float, float]], lived: float) -> float:
+    """Return the CPUs that threads would use without queueing, by the seconds for which each ran and queued.
+
+    Per thread, run time over the time not spent queueing: otherwise an occasional thread would look busy.
+    """
+    return sum(min(1.0, run / max(lived - wait, run)) for run, wait in times if run > 0)
 
 
 def _executor_threads(process: Process) -> int:
@@ -300,14 +298,14 @@ def _host_need(
         return 1.0 if need.lived_s is None or not wall else min(1.0, need.lived_s / wall)
 
     def at_once(counted: Callable[[ProcessNeed], bool]) -> int:
-        those = [(lived(need), process) for need, process in here if counted(need)]
-        sampled = [process for _, process in those if _is_sampled(process)]
+        those = [(lived(need), sampled_life(process)) for need, process in here if counted(need)]
         # Without samples: if they lived for half of the run or longer, all did in its middle.
-        unseen = sum(part if part < 0.5 else 1.0 for part, process in those if not _is_sampled(process))
+        unseen = sum(part if part < 0.5 else 1.0 for part, life in those if life is None)
         # Many threads make samples rare, which then show too few processes; the most are no fewer than the mean.
-        return max(_most_at_once(sampled) + round(unseen), round(sum(part for part, _ in those)))
+        most = _most_at_once(known(life for _, life in those))
+        return max(most + round(unseen), round(sum(part for part, _ in those)))
 
-    known = [need.expected_cores for need in working if need.expected_cores is not None]
+    asked = known(need.expected_cores for need in working)
     run_s = known_sum(ran_s(process) for _, process in here)
     wait_s = known_sum(queued_s(process) for _, process in here)
     return HostNeed(
@@ -318,29 +316,25 @@ def _host_need(
         ranks=sum(need.role == "rank" for need, _ in here),
         at_once=sum(map(lived, working)),
         # A process with unknown pools (another language) takes at least one core.
-        expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if known else None,
+        expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if asked else None,
         observed_cores=run_s / wall if run_s is not None and wall else None,
         demand_cores=(run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None,
         available_cpus=_available(name, here, launcher),
     )
 
 
-def _is_sampled(process: Process) -> bool:
-    return process.samples is not None and len(process.samples) > 0
+def sampled_life(process: Process) -> tuple[int, int] | None:
+    """Return the times of a process's first and last sample in ns, ``None`` without samples."""
+    samples = process.samples
+    if samples is None or not len(samples):
+        return None
+    return int(samples.time_ns.min()), int(samples.time_ns.max())
 
 
-def _most_at_once(processes: Sequence[Process]) -> int:
-    """Return the most processes alive at once, by their samples."""
-    changes: list[tuple[int, int]] = []
-    for process in processes:
-        assert process.samples is not None
-        times = process.samples.time_ns
-        changes += [(int(times.min()), 1), (int(times.max()), -1)]
-    most = living = 0
-    for _, change in sorted(changes, key=lambda at: (at[0], -at[1])):
-        living += change
-        most = max(most, living)
-    return most
+def _most_at_once(lives: Sequence[tuple[int, int]]) -> int:
+    changes = [change for begin, end in lives for change in ((begin, 1), (end, -1))]
+    ordered = sorted(changes, key=lambda at: (at[0], -at[1]))
+    return max(accumulate(change for _, change in ordered), default=0)
 
 
 def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher: Host | None) -> float | None:
@@ -348,8 +342,7 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
     of_processes = [process.host for _, process in here if process.host is not None]
     ranks = [process.host for need, process in here if need.role == "rank" and process.host is not None]
     hosts = of_processes + ([launcher] if launcher is not None and launcher.name == name else [])
-    each = [host.available_cpus for host in hosts if host.available_cpus]
-    most = max(each) if each else None
+    most = max((host.available_cpus for host in hosts if host.available_cpus), default=None)
     bound = ranks or of_processes
     cpus = max((float(host.cpus) for host in hosts if host.cpus), default=None)
     quota = min((host.quota_cpus for host in bound if host.quota_cpus), default=None)
@@ -360,5 +353,4 @@ def _available(name: str, here: Sequence[tuple[ProcessNeed, Process]], launcher:
         together = max(sum(host.available_cpus or 0.0 for host in ranks), most or 0.0) or None
     else:
         return most
-    known = [value for value in (together, cpus, quota) if value]
-    return min(known) if known else None
+    return min((value for value in (together, cpus, quota) if value), default=None)

@@ -11,21 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.measure.role_parts import (
-    COMPUTE,
-    ITERATION,
-    LOAD,
-    WAIT,
-    IterationNames,
-    RolePart,
-    new_time,
-    role_parts,
-)
+from profkit.measure.role_parts import COMPUTE, ITERATION, LOAD, WAIT, RolePart, new_time, role_parts
+from profkit.measure.role_parts import IterationNames as IterationNames
 from profkit.model import Run
-from profkit.model.arrays import Floats, Ints, median
-
-__all__ = ["IterationModel", "IterationNames", "Spread", "iteration_model", "typical_model", "warming_up"]
-
+from profkit.model.arrays import Floats, Ints, known, median
 
 #: Least number of iterations for a meaningful median.
 MIN_ITERATIONS = 5
@@ -59,10 +48,9 @@ class IterationModel:
     per iteration; for an overlapped loader it is the mean divided by the number of `loaders` (0: the consumer
     loads itself). `wait` is the consumer's own loading or waiting. Both are ``None`` without such ranges.
 
-    `bound` is ``sum`` (in turn), ``loading`` or ``compute`` (`overlapped`: the longer), or ``None`` without
-    named loading. `waited` counts iterations with at least `NOTICEABLE_WAIT` of waiting;
-    `consumer_wait_share` is 0 to 1. `batch` is samples per iteration, from `batch_from` (``--batch-size`` or
-    ``payload``).
+    `bound` is ``sum`` (in turn), ``loading`` or ``compute`` (`overlapped`: the longer), or ``None`` without named
+    loading. `waited` counts iterations with at least `NOTICEABLE_WAIT` of waiting; `consumer_wait_share` is 0 to 1.
+    `batch` is samples per iteration, from `batch_from` (``--batch-size`` or ``payload``).
     """
 
     pid: int | None
@@ -99,11 +87,7 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     said = names or IterationNames()
     parts = role_parts(run, said)
     consumers = _consumers(parts)
-    models = [
-        model
-        for index, thread in consumers
-        if (model := _model(parts, index, thread, consumers, said)) is not None
-    ]
+    models = known(_model(parts, index, thread, consumers, said) for index, thread in consumers)
     if not models:
         if said.iteration:
             raise UsageError(
@@ -116,24 +100,16 @@ def iteration_model(run: Run, names: IterationNames | None = None) -> IterationM
     return replace(slowest, consumers=len(models))
 
 
-def iteration_seconds(run: Run) -> float | None:
-    """Return the median duration of a run's iterations; ``None`` without NVTX ranges for them."""
-    model = iteration_model(run)
-    return None if model is None else model.duration.median_s
-
-
 def typical_model(models: Sequence[IterationModel | None]) -> IterationModel | None:
     """Return the model with the median rate, from several runs of one program."""
-    known = sorted((m for m in models if m is not None), key=lambda m: m.steps_per_s)
-    return known[(len(known) - 1) // 2] if known else None
+    in_order = sorted(known(models), key=lambda model: model.steps_per_s)
+    return in_order[(len(in_order) - 1) // 2] if in_order else None
 
 
 def _consumers(parts: Sequence[RolePart]) -> list[tuple[int, int]]:
     """Return the threads that compute, else those that have iterations, as (part, thread)."""
     for role in (COMPUTE, ITERATION):
-        found = [
-            (i, tid) for i, part in enumerate(parts) for tid in np.unique(part.of(None, role).thread).tolist()
-        ]
+        found = [(i, tid) for i, part in enumerate(parts) for tid in np.unique(part.of(role).thread).tolist()]
         if found:
             return found
     return []
@@ -146,23 +122,21 @@ def _model(
     consumers: Sequence[tuple[int, int]],
     said: IterationNames,
 ) -> IterationModel | None:
-    own = parts[index].of(thread, ITERATION, LOAD, COMPUTE, WAIT)
+    own = parts[index].take(parts[index].thread == thread)
     cycle = _iterations(own)
     if cycle is None or len(cycle.end) < MIN_ITERATIONS:
         return None
-    computing, loading, waiting = (own.of(None, role) for role in (COMPUTE, LOAD, WAIT))
+    computing, loading, waiting = (own.of(role) for role in (COMPUTE, LOAD, WAIT))
     n = len(cycle.end)
     first = min(cycle.begin, int(own.begin.min()))
     edges = np.concatenate([[first], cycle.end])
     duration = np.diff(edges) / 1e9
     compute = _per_iteration(computing, cycle.end)
     # Loading and waiting together: a range named ``next batch`` may contain the loading.
-    away = _per_iteration(own.of(None, LOAD, WAIT), cycle.end)
+    away = _per_iteration(own.of(LOAD, WAIT), cycle.end)
     left_out = warming_up(duration)
     used = slice(left_out, None)
-    loader_threads, loaded_s, loaded = _loaders(
-        parts, index, thread, consumers, int(edges[left_out]), int(edges[-1])
-    )
+    loader_threads, loaded_s, loaded = _loaders(parts, index, consumers, int(edges[left_out]), int(edges[-1]))
     names = [loading.names(), computing.names(), waiting.names()]
     waited = away if len(loading) or len(waiting) else None
     outside = np.maximum(duration - compute - away, 0.0)
@@ -232,7 +206,7 @@ class _Cycle:
 
 
 def _iterations(own: RolePart) -> _Cycle | None:
-    whole = own.of(None, ITERATION)
+    whole = own.of(ITERATION)
     if len(whole):
         # With several names, take the one with most time: a step inside an iteration is not the iteration.
         names, which = np.unique(whole.label.astype(str), return_inverse=True)
@@ -242,7 +216,7 @@ def _iterations(own: RolePart) -> _Cycle | None:
         if len(whole) >= MIN_ITERATIONS:
             whole = whole.take(new_time(whole.begin, whole.end) > 0)  # drop nested ones of one name
             return _Cycle(name, True, int(whole.begin[0]), np.maximum.accumulate(whole.end), whole.batch)
-    computing = own.of(None, COMPUTE)
+    computing = own.of(COMPUTE)
     computing = computing.take(new_time(computing.begin, computing.end) > 0)
     if not len(computing):
         return None
@@ -280,12 +254,7 @@ def _why(duration: Floats, left_out: int) -> str:
 
 
 def _loaders(
-    parts: Sequence[RolePart],
-    index: int,
-    thread: int,
-    consumers: Sequence[tuple[int, int]],
-    begin: int,
-    end: int,
+    parts: Sequence[RolePart], index: int, consumers: Sequence[tuple[int, int]], begin: int, end: int
 ) -> tuple[int, float, tuple[str, ...]]:
     """Return the threads that loaded for this consumer during its iterations, their seconds and ranges."""
     threads, seconds, names = 0, 0.0, dict[str, None]()
@@ -295,10 +264,10 @@ def _loaders(
         # Clocks of two hosts are not comparable.
         if part.host != own.host or not (alone or i == index or part.process.parent == own.process.pid):
             continue
-        loading = part.of(None, LOAD)
+        loading = part.of(LOAD)
         loading = loading.take((loading.end > begin) & (loading.begin < end))
         for tid in np.unique(loading.thread).tolist():
-            if (i, tid) in consumers or (i == index and tid == thread):
+            if (i, tid) in consumers:
                 continue
             mine = loading.take(loading.thread == tid)
             clipped = new_time(np.maximum(mine.begin, begin), np.minimum(mine.end, end))

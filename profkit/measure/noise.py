@@ -128,8 +128,7 @@ def lost_throughout(baseline: Floats, candidate: Floats) -> bool:
         return False
     a, b = np.log(baseline), np.log(candidate)
     added = float(median(b) - median(a))
-    # Smallest candidate over largest baseline: a single slow candidate run does not hide a loss that all
-    # have.
+    # Smallest candidate over largest baseline: a single slow candidate run does not hide a loss that all have.
     apart = float(b.min() - a.max())
     if apart >= max(math.log(LEAST_LOSS), float(np.ptp(a))):
         return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
-from profkit.measure.own_locks import lock_waits
 from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import (
     child_programs,
@@ -27,9 +26,11 @@ from profkit.measure.side_facts import (
 )
 from profkit.measure.waits_by_name import waits_for_ranks
 from profkit.model import Effect, Process, Profile, Run, Thread
-from profkit.model.arrays import Floats, Rows, known_sum, spread
+from profkit.model.arrays import Floats, Index, Rows, known_sum, spread
 from profkit.model.pauses import COLLECTIONS, HELD, WAITS
 
+#: Threads with their processes and their rows in the result.
+_Threads: TypeAlias = Sequence[tuple[Process, Thread, Index]]
 #: The effect of capture that traces nothing.
 NO_EFFECT = Effect(0.0, 0.0, 0.0)
 
@@ -134,7 +135,9 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     n = len(selected.profile)
     chosen = _path_process(selected, rank)
     thread = first_thread(chosen) if chosen is not None else None
-    own, wait, blocked = _of_threads(selected, lambda t: t is thread, n)
+    mine = [one for one in selected.threads if one[1] is thread]
+    others = [one for one in selected.threads if one[1] is not thread]
+    own, wait, blocked = _of_threads(mine, n)
     wall = run.wall_s
     none = np.zeros(n)
     if chosen is None or thread is None:
@@ -142,7 +145,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     wall = wall or chosen.wall_s or float(own.sum())
     run_all = known_sum(map(ran_s, run.processes)) or 0.0
     queue_all = known_sum(map(queued_s, run.processes)) or 0.0
-    helpers, helpers_wait, off = _of_threads(selected, lambda t: t is not thread, n)
+    helpers, helpers_wait, off = _of_threads(others, n)
     helpers_blocked, helpers_queued = none, none
     if helpers_wait is not None and off is not None:
         helpers = np.maximum(helpers - helpers_wait - off, 0.0)
@@ -150,21 +153,19 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers += _of_native_threads(selected, chosen, n)
     imports = None
     if any(process is not chosen for process in selected.processes):
-        imports = _added(selected, lambda p, _: p is not chosen, import_seconds, (n,))
-    own_imports = _added(selected, lambda _, t: t is thread, lambda t: import_seconds(t, chosen.roots), (n,))
+        elsewhere = [one for one in selected.threads if one[0] is not chosen]
+        imports = _added(elsewhere, import_seconds, (n,))
+    own_imports = _added(mine, lambda t: import_seconds(t, chosen.roots), (n,))
     pauses: dict[str, Floats] = {}
     if thread.pauses is not None:
         kinds, rows = (len(WAITS), n), (n,)
+        here = [one for one in selected.threads if one[0] is chosen]
         pauses = {
-            "own_waits": _added(selected, lambda _, t: t is thread, pause_seconds.waited, kinds),
-            "helpers_waits": _added(
-                selected, lambda _, t: t is not thread and bool(t.pauses), pause_seconds.waited, kinds
-            ),
-            "helpers_locked": _locked(selected, thread, n),
-            "collected": _added(
-                selected, lambda _, t: t is thread, lambda t: pause_seconds.paused(t, *COLLECTIONS), rows
-            ),
-            "held": _added(selected, lambda p, _: p is chosen, lambda t: pause_seconds.paused(t, HELD), rows),
+            "own_waits": _added(mine, pause_seconds.waited, kinds),
+            "helpers_waits": _added([one for one in others if one[1].pauses], pause_seconds.waited, kinds),
+            "helpers_locked": _locked(others, n),
+            "collected": _added(mine, lambda t: pause_seconds.paused(t, *COLLECTIONS), rows),
+            "held": _added(here, lambda t: pause_seconds.paused(t, HELD), rows),
         }
     return PathReading(
         wall_s=wall,
@@ -228,17 +229,17 @@ def capture_effects(run: Run, selected: Selected, rank: int | None) -> tuple[Eff
     return own, others
 
 
-def _of_threads(
-    selected: Selected, wanted: Callable[[Thread], bool], n: int
-) -> tuple[Floats, Floats | None, Floats | None]:
+def _of_threads(threads: _Threads, n: int) -> tuple[Floats, Floats | None, Floats | None]:
     """Return self, queueing and blocked time of threads by row; the last two ``None`` if not measured."""
     total, wait, blocked = np.zeros(n), np.zeros(n), np.zeros(n)
     measured = True
-    for _, thread, rows in selected.threads:
+    for _, thread, rows in threads:
         profile = thread.profile
-        if not len(profile) or not wanted(thread):
+        if not len(profile):
             continue
-        total += np.bincount(rows, profile.tottime + _tracing(thread), n)
+        # No function includes the time of tracing.
+        traced = spread(thread.tracer_s or 0.0, _ran(profile))
+        total += np.bincount(rows, profile.tottime + traced, n)
         if profile.wait is None or profile.blocked is None:
             measured = False
             continue
@@ -247,30 +248,23 @@ def _of_threads(
     return total, wait if measured else None, blocked if measured else None
 
 
-def _added(
-    selected: Selected,
-    wanted: Callable[[Process, Thread], bool],
-    seconds: Callable[[Thread], Floats],
-    shape: tuple[int, ...],
-) -> Floats:
-    """Sum `seconds` of each wanted thread by row of the result (its last axis)."""
+def _added(threads: _Threads, seconds: Callable[[Thread], Floats], shape: tuple[int, ...]) -> Floats:
+    """Sum `seconds` of each thread by row of the result (its last axis)."""
     result = np.zeros(shape)
-    for process, thread, rows in selected.threads:
-        if wanted(process, thread):
-            np.add.at(result.T, rows, seconds(thread).T)
+    for _, thread, rows in threads:
+        np.add.at(result.T, rows, seconds(thread).T)
     return result
 
 
-def _locked(selected: Selected, first: Thread, n: int) -> Floats:
+def _locked(helpers: _Threads, n: int) -> Floats:
     """Return helpers' waiting for locks of the project, each in the part that it did of what the busiest did.
 
     One that does nothing else waits beside the others, not in turn with them.
     """
     result = np.zeros(n)
-    helpers = [one for one in selected.threads if one[1] is not first]
     most = max((thread.active_s for _, thread, _ in helpers), default=0.0)
     for process, thread, rows in helpers:
-        for row, _, seconds in lock_waits(process, thread) if thread.active_s > 0 else ():
+        for row, _, seconds in pause_seconds.lock_waits(process, thread) if thread.active_s > 0 else ():
             result[rows[row]] += seconds * thread.active_s / most
     return result
 
@@ -313,8 +307,3 @@ def _ran(profile: Profile) -> Floats:
         if off is not None:
             ran = np.maximum(ran - off, 0.0)
     return ran
-
-
-def _tracing(thread: Thread) -> Floats:
-    """Return the tracing time, which no function includes, spread over functions by CPU time."""
-    return spread(thread.tracer_s or 0.0, _ran(thread.profile))

@@ -136,28 +136,19 @@ def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
         np.asarray(np.bincount(place.reshape(-1), column, len(numbers)), float) for column in mine[1:]
     )
     total = float(tottime.sum())
-    found = []
-    for i in np.argsort(-tottime, kind="stable").tolist():
-        key, name, file, line = functions.described[numbers[i]]
-        found.append(
-            RangeFunction(
-                key=key,
-                name=name,
-                file=file,
-                line=line,
-                ncalls=int(ncalls[i]),
-                tottime=float(tottime[i]),
-                share=float(tottime[i] / total) if total > 0 else 0.0,
-                wait=_known(wait[i]),
-                blocked=_known(blocked[i]),
-            )
+    found = [
+        RangeFunction(
+            *functions.described[numbers[i]],
+            ncalls=int(ncalls[i]),
+            tottime=float(tottime[i]),
+            share=float(tottime[i] / total) if total > 0 else 0.0,
+            wait=_known(wait[i]),
+            blocked=_known(blocked[i]),
         )
-    openers = []
-    for number in np.unique(who[0]).tolist():
-        count = int(who[1, who[0] == number].sum())
-        if count:
-            key, name, file, line = functions.described[number]
-            openers.append(Opener(key, name, file, line, count))
+        for i in np.argsort(-tottime, kind="stable").tolist()
+    ]
+    counts = {number: int(who[1, who[0] == number].sum()) for number in np.unique(who[0]).tolist()}
+    openers = [Opener(*functions.described[number], count) for number, count in counts.items() if count]
     openers.sort(key=lambda opener: (-opener.count, opener.name))
     return RangeFunctions(tuple(openers), tuple(found), total)
 

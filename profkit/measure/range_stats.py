@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from profkit.measure.range_waiting import RangeWaiting, range_waiting
 from profkit.model import Process
-from profkit.model.arrays import Floats, Ints, quantile
-from profkit.model.ranges import MARK, OPEN, Ranges
+from profkit.model.arrays import Floats, Ints, median, quantile
+from profkit.model.ranges import MARK, OPEN, PUSHED, Ranges
 
 #: Replaces numbers in a folded name.
 NUMBER = "{n}"
@@ -121,9 +121,7 @@ def fold_names(names: Iterable[str]) -> dict[str, str]:
     """Return the row name of each name, with ``{n}`` for numbers if names coincide (of both sides)."""
     names = set(names)
     folded = {name: pattern_of(name) for name in names}
-    uses: dict[str, int] = {}
-    for pattern in folded.values():
-        uses[pattern] = uses.get(pattern, 0) + 1
+    uses = Counter(folded.values())
     return {name: pattern if uses[pattern] > 1 else name for name, pattern in folded.items()}
 
 
@@ -201,7 +199,9 @@ def _grouped(processes: Sequence[Process], folded: Mapping[str, str]) -> dict[Ra
         part = process.ranges
         if part is None:
             continue
-        waits.append(_waited(part, range_waiting(process)))
+        waited = range_waiting(process)
+        none: Floats = np.zeros(len(part))
+        waits.append((none, none) if waited is None else (np.nan_to_num(waited.wait_s), waited.measured_s))
         group = _numbers(part, folded, number, names)
         groups.append(group)
         durations.append(part.duration_s)
@@ -248,11 +248,54 @@ def _grouped(processes: Sequence[Process], folded: Mapping[str, str]) -> dict[Ra
     return result
 
 
-def _waited(ranges: Ranges, waited: RangeWaiting | None) -> tuple[Floats, Floats]:
-    """Return the seconds waited in each range, and the seconds for which that was measured."""
-    if waited is None:
-        return np.zeros(len(ranges)), np.zeros(len(ranges))
-    return np.nan_to_num(waited.wait_s), waited.measured_s
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeWaiting:
+    """Queueing inside the ranges of one process, seconds, shape (n,); `wait_s` is NaN where not measured."""
+
+    wait_s: Floats
+    measured_s: Floats
+    period_s: float
+
+
+def range_waiting(process: Process) -> RangeWaiting | None:
+    """Interpolate each thread's wait at the ends of its pushed ranges; others may end in another thread.
+
+    ``None`` where the process has no ranges or was not sampled. The sampler reads a few times a second: sums over
+    many ranges are right in expectation, a single range shorter than the period is not resolved.
+    """
+    ranges, samples = process.ranges, process.samples
+    if ranges is None or samples is None:
+        return None
+    n = len(ranges)
+    wait, measured = np.full(n, np.nan), np.zeros(n)
+    rows = np.flatnonzero(ranges.ended & (ranges.kind == PUSHED))
+    order = rows[np.argsort(ranges.thread[rows], kind="stable")]
+    threads, first = np.unique(ranges.thread[order], return_index=True)
+    steps: list[Ints] = []
+    for tid, part in zip(threads.tolist(), np.split(order, first)[1:], strict=True):
+        low, high = np.searchsorted(samples.tid, [tid, tid + 1])
+        if high - low < 2:
+            continue
+        time = samples.time_ns[low:high]
+        waited = _rising(samples.wait_ns[low:high])
+        steps.append(np.diff(time))
+        begin, end = ranges.begin_ns[part], ranges.end_ns[part]
+        inside = np.maximum(np.minimum(end, time[-1]) - np.maximum(begin, time[0]), 0)
+        known = inside > 0
+        # np.interp repeats the first and the last value outside, where waiting is unknown.
+        between = np.interp(end, time, waited) - np.interp(begin, time, waited)
+        wait[part[known]] = between[known] / 1e9
+        measured[part[known]] = inside[known] / 1e9
+    if not steps:
+        return None
+    return RangeWaiting(wait, measured, float(median(np.concatenate(steps))) / 1e9)
+
+
+def _rising(counter: Ints) -> Ints:
+    """Join the counters of successive threads with the same id: each began at 0."""
+    step = np.diff(counter)
+    step = np.where(step < 0, counter[1:], step)
+    return np.concatenate([counter[:1], counter[0] + np.cumsum(step)])
 
 
 def _numbers(
@@ -302,15 +345,15 @@ def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
     if a is None or b is None:
         return RangeChange(key, None if a is None else a.row, None if b is None else b.row)
     x, y = a.durations, b.durations
-    median = p95 = slower = None
+    middle = p95 = slower = None
     if len(x) and len(y):
-        median = _ratio(quantile(x, 0.5), quantile(y, 0.5))
+        middle = _ratio(quantile(x, 0.5), quantile(y, 0.5))
         if min(len(x), len(y)) >= MIN_P95:
             p95 = _ratio(quantile(x, 0.95), quantile(y, 0.95))
         if min(len(x), len(y)) >= MIN_SHIFT:
             below, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
             slower = float((below + upto).mean() / (2 * len(x)))
-    return RangeChange(key, a.row, b.row, median, p95, slower)
+    return RangeChange(key, a.row, b.row, middle, p95, slower)
 
 
 def _ratio(baseline: float, candidate: float) -> float | None:

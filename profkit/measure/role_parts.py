@@ -112,15 +112,11 @@ class RolePart:
     def __len__(self) -> int:
         return len(self.role)
 
-    def of(self, thread: int | None, *roles: int) -> RolePart:
-        """Return the ranges with one of these roles, of one thread or of all."""
-        chosen = np.isin(self.role, roles)
-        if thread is not None:
-            chosen &= self.thread == thread
-        return self.take(chosen)
+    def of(self, *roles: int) -> RolePart:
+        """Return the ranges with one of these roles."""
+        return self.take(np.isin(self.role, roles))
 
     def take(self, rows: Bools | npt.NDArray[np.intp]) -> RolePart:
-        """Return these rows only."""
         columns = ("label", "role", "thread", "begin", "end", "batch")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
@@ -131,18 +127,13 @@ class RolePart:
 
 def role_parts(run: Run, said: IterationNames) -> list[RolePart]:
     """Return each process's ranges with a role; raise `UsageError` if the user named an unknown one."""
-    processes = [process for process in run.processes if process.ranges is not None]
-    ranges = [process.ranges for process in processes if process.ranges is not None]
-    used = [np.flatnonzero(part.ended) for part in ranges]
-    texts = {
-        part.strings[i] for part, rows in zip(ranges, used, strict=True) for i in np.unique(part.name[rows])
-    }
-    folded = fold_names(texts)
-    around = {pair for part in ranges for pair in _around(part, folded)}
+    parts = [(process, process.ranges) for process in run.processes if process.ranges is not None]
+    folded = fold_names(part.strings[i] for _, part in parts for i in np.unique(part.name[part.ended]))
+    around = {pair for _, part in parts for pair in _around(part, folded)}
     roles = roles_of(list(dict.fromkeys(folded.values())), around, said)
     if not any(roles.values()):
         return []
-    return [_part(process, part, folded, roles) for process, part in zip(processes, ranges, strict=True)]
+    return [_part(process, part, folded, roles) for process, part in parts]
 
 
 def _around(part: Ranges, folded: Mapping[str, str]) -> list[tuple[str, str]]:

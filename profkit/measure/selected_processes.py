@@ -44,11 +44,10 @@ def select_processes(run: Run, process: str | None) -> tuple[Process, ...]:
 
     Selectors are ``all`` (as ``None``), ``main``, ``rank:N``, ``pid:N``, and `FIRST`.
     """
-    if process in (None, ALL):
+    if process is None or process == ALL:
         return run.processes
     if process == FIRST:
         return run.processes[:1]
-    assert process is not None
     kind, _, number = process.partition(":")
     found: Sequence[Process] = ()
     if process == "main":

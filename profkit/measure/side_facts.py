@@ -11,11 +11,9 @@ import numpy as np
 from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
-from profkit.measure.machine_speed import Speed, speeds
-from profkit.measure.own_locks import lock_waits
-from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, times_seen
+from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, lock_waits, times_seen
 from profkit.measure.run_settings import revision_of
-from profkit.measure.side_neighbours import neighbours_of
+from profkit.measure.side_machines import Speed, neighbours_of, speeds
 from profkit.model import Host, Neighbours, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import known, known_sum, median
 
@@ -50,18 +48,17 @@ class SideFacts:
 
     `demand_cores` is (run + wait) of the process tree per second of wall; `own_cores`, `others_cores` and
     `steal_cores` (taken by the hypervisor) are CPU per second. `throttled` is a part of the cgroup's periods;
-    `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads`
-    are active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working
-    process. `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main
-    processes was seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes
-    locks of the program's own code waited for them, on average, and `locked_in` where most did.
-    `python_threads` counts threads with functions in all processes, and `pooled_threads` those that a pool of
-    Python's own library started, besides the first of each process. `traced`: none of them was sampled.
-    `children_s` is CPU time of child processes that were not profiled, most of which run `child_program`;
-    `children` is their number where the sampler saw so much of that time that it missed none, and
-    `children_awaited_s` how long main threads, or each thread that starts programs, waited for them or what they
-    write. `file`, `inventory`, `revision` and `worker_packages` (longest imports of other processes) are the first
-    run's.
+    `psi_share` is the part of the wall in which some task of the machine waited for a CPU. `working_threads` are
+    active for at least `WORKS` of the wall; `pool_threads` adds the largest pool of every working process.
+    `memory_bytes` is the largest peak of any process. `gil_looks` is how often a thread of the main processes was
+    seen waiting for the interpreter's lock. `locked_s` is how long each other thread that takes locks of the
+    program's own code waited for them, on average, and `locked_in` where most did. `python_threads` counts threads
+    with functions in all processes, and `pooled_threads` those that a pool of Python's own library started, besides
+    the first of each process. `traced`: none of them was sampled. `children_s` is CPU time of child processes that
+    were not profiled, most of which run `child_program`; `children` is their number where the sampler saw so much of
+    that time that it missed none, and `children_awaited_s` how long main threads, or each thread that starts
+    programs, waited for them or what they write. `file`, `inventory`, `revision` and `worker_packages` (longest
+    imports of other processes) are the first run's.
     """
 
     inventory: Inventory
@@ -131,7 +128,6 @@ class SideFacts:
 
     @property
     def demand(self) -> float | None:
-        """`demand_cores` over the available CPUs."""
         if self.demand_cores is None or not self.available_cpus:
             return None
         return self.demand_cores / self.available_cpus
@@ -183,7 +179,7 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
         pooled_threads=sum(_pooled(t) for p in selected[0] for t in p.threads if t is not first_thread(p)),
         locked_s=float(median([seconds for seconds, _ in locked])),
         locked_in=locked[0][1],
-        traced=_traced(selected),
+        traced={tier.kind for chosen in selected for p in chosen for tier in p.tiers} == {"exact"},
         child_program=_child_program(run),
         memory_least=min(memory) if len(memory) == len(each) else None,
         memory_most=max(memory) if len(memory) == len(each) else None,
@@ -194,11 +190,6 @@ def side_facts(side: RunSet, selected: Sequence[Sequence[Process]], total_s: flo
 def no_side() -> SideFacts:
     """Return the empty side, for a run without a baseline."""
     return SideFacts(inventory=inventory(Run("", ())))
-
-
-def _traced(selected: Sequence[Sequence[Process]]) -> bool:
-    kinds = {tier.kind for processes in selected for process in processes for tier in process.tiers}
-    return kinds == {"exact"}
 
 
 def _worker_packages(selected: Sequence[Process]) -> tuple[str, ...]:
@@ -332,7 +323,6 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
     available = [asked.available_cpus, machine.quota_cpus if machine else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
-    cpus = [c for c in available if c]
     return {
         "wall_s": wall,
         "main_run_s": main_run,
@@ -353,7 +343,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "psi_share": per_second("psi_some_s"),
         "gpu_share": gpu_share(run),
         "gpu_others_share": gpu_share(run, "gpu_others"),
-        "available_cpus": min(cpus) if cpus else None,
+        "available_cpus": min([c for c in available if c], default=None),
         "working_threads": _working(run, wall),
         "pool_threads": _pools(run, wall),
         "compiling_s": known_sum(map(compiling_seconds, firsts)),

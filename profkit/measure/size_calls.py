@@ -53,24 +53,21 @@ def size_calls(run: Run) -> tuple[SizeCall, ...]:
     Of calls that were not seen, those of which the source has one of their kind. Empty for a run read without
     callers.
     """
-    found: dict[SizeCall, None] = {}
-    for process, thread in run.threads:
-        found.update(dict.fromkeys(_of_profile(thread.profile, process)))
+    found = dict.fromkeys(
+        size for process, thread in run.threads for size in _of_profile(thread.profile, process)
+    )
     seen = {size.sets for size in found}
-    written = [size for size in _written(run) if size.sets not in seen]
+    written = [size for size in dict.fromkeys(_written(run)) if size.sets not in seen]
     alone = [size for size in written if sum(size.sets == other.sets for other in written) == 1]
     return (*found, *alone)
 
 
-def _written(run: Run) -> tuple[SizeCall, ...]:
-    found: dict[SizeCall, None] = {}
+def _written(run: Run) -> Iterator[SizeCall]:
     for process, thread in run.threads:
         if thread.written_sizes:
             keys = function_keys(thread.profile, process.roots)
             for size in thread.written_sizes:
-                line = int(thread.profile.line[size.function])
-                found[SizeCall(size.sets, keys[size.function], line)] = None
-    return tuple(found)
+                yield SizeCall(size.sets, keys[size.function], int(thread.profile.line[size.function]))
 
 
 @lru_cache(maxsize=1)  # the profiles of a run share one table of strings

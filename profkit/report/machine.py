@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from profkit.measure.machine_speed import speeds
 from profkit.measure.side_facts import LEAST_GPU_SHARE, gpu_share
-from profkit.measure.side_neighbours import NOTICED
+from profkit.measure.side_machines import NOTICED, speeds
 from profkit.model import Machine, Neighbour, Neighbours, Run
 from profkit.model.gpu_use import GpuUse
 from profkit.report import units

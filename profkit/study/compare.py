@@ -13,6 +13,7 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.model import Notice, Run, RunSet
+from profkit.model.arrays import known
 from profkit.study.run_facts import RunFacts, facts_of
 from profkit.study.setting_results import median_of, median_quantiles, pooled_spread
 from profkit.verdict.diagnosis import diagnose
@@ -96,14 +97,13 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
         for run in side.runs:
             facts = facts_of(run)
             members.setdefault(_key(by, number, facts), []).append((side.label, run, facts))
-    groups = list(members.values())
-    firsts = [group[0][2] for group in groups]
-    labels = [tuple(dict.fromkeys(label for label, _, _ in group)) for group in groups]
+    groups = [(tuple(dict.fromkeys(label for label, _, _ in group)), group) for group in members.values()]
     found = []
-    for own, group, named in zip(firsts, groups, labels, strict=True):
+    for named, group in groups:
+        own = group[0][2]
         label = named[0] if len(named) == 1 else ""
         # Rows of one argument need their differences as a name; for other rows the argument is enough.
-        rivals = [other for other, names in zip(firsts, labels, strict=True) if label == "" or names == named]
+        rivals = [other[0][2] for names, other in groups if label == "" or names == named]
         path = own.files[0]
         known = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
         found.append(_Group(known, named[0], [run for _, run, _ in group], [facts for _, _, facts in group]))
@@ -178,18 +178,20 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
             slowdown, verdict = found.slowdown, found.verdict
             cause, kind, confidence = verdict.cause, verdict.kind or "", verdict.confidence
         width = spread * float(half[i])
+        side = next(side for side in sides if side.label == group.argument)
+        iterations = known(one.iteration_s for one in facts)
         rows.append(
             Compared(
                 configuration=group.configuration,
                 files=tuple(run.path for run in group.runs),
-                named=_named(group, sides),
+                named=group.argument if len(side.runs) == len(group.runs) else group.runs[0].path,
                 runs=len(facts),
                 failed=len(group.runs) - len(facts),
                 median_s=float(medians[i]),
                 low_s=float(medians[i]) * math.exp(-width),
                 high_s=float(medians[i]) * math.exp(width),
                 buckets=tuple(map(median_of, zip(*(one.buckets for one in facts), strict=True))),
-                iteration_s=_iteration(facts),
+                iteration_s=float(np.median(iterations)) if iterations else None,
                 slowdown=slowdown,
                 cause=cause,
                 kind=kind,
@@ -203,16 +205,6 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
 
 def _side(group: _Group) -> RunSet:
     return RunSet(group.argument, tuple(group.runs[i] for i in group.measured))
-
-
-def _named(group: _Group, sides: Sequence[RunSet]) -> str:
-    side = next(side for side in sides if side.label == group.argument)
-    return group.argument if len(side.runs) == len(group.runs) else group.runs[0].path
-
-
-def _iteration(facts: Sequence[RunFacts]) -> float | None:
-    known = [one.iteration_s for one in facts if one.iteration_s is not None]
-    return float(np.median(known)) if known else None
 
 
 def _reference(groups: Sequence[_Group], against: str, best: int) -> int:

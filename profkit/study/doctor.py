@@ -71,7 +71,6 @@ class Demand:
 
     @property
     def oversubscribed(self) -> bool:
-        """Whether there are clearly more threads than CPUs."""
         return self.factor > OVERSUBSCRIBED
 
 
@@ -79,8 +78,7 @@ class Demand:
 class Own:
     """A number that no variable changes; `name` is a library, a role of processes, or an option.
 
-    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without
-    one).
+    `kind`: ``pool``, ``processes``, ``python-threads``, ``argument``, or ``no-variable`` (a library without one).
     """
 
     kind: str
@@ -222,7 +220,8 @@ def size_of(
         if asked:
             if library.plus and library.per != "fixed":  # the variable replaces the number of CPUs
                 asked = _with_more(library, asked)
-            most = {"default": size, "machine": _default(library, honours, _whole(limits))[0]}
+            machine = Limits(cpus=limits.cpus, cores=limits.cores, affinity_cores=limits.cores)
+            most = {"default": size, "machine": _default(library, honours, machine)[0]}
             size, origin = min(asked, most.get(candidate.cap, asked)), "variable"
             variable = f"{candidate.name}={environ[candidate.name]}"
             break
@@ -246,10 +245,6 @@ def _default(library: Library, honours: Honours, limits: Limits) -> tuple[int, s
             size, origin = quota, "quota"
     full = _with_more(library, size)
     return full, "fixed" if full < size + library.plus else origin
-
-
-def _whole(limits: Limits) -> Limits:
-    return Limits(cpus=limits.cpus, cores=limits.cores, affinity_cores=limits.cores)
 
 
 def _with_more(library: Library, size: int) -> int:
@@ -337,12 +332,9 @@ def _cures_of_load(
 
 def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | None:
     """Return the variable to set: the deciding one if one is set, else the most widely shared."""
-    held = next((name for name in names if environ.get(name)), None)
-    if held is not None:
-        return held
-    if "OMP_NUM_THREADS" in names:
-        return "OMP_NUM_THREADS"
-    return names[0] if names else None
+    held = [name for name in names if environ.get(name)]
+    shared = [name for name in names if name == "OMP_NUM_THREADS"]
+    return next(iter((*held, *shared, *names)), None)
 
 
 def _arguments(command: Sequence[str]) -> list[tuple[str, int]]:

@@ -1,7 +1,6 @@
 """How libraries and Python size their pools, and which limits they honour.
 
-``python -m benchmarks.doctor measure --write`` writes ``doctor_table.json``; `DOCUMENTED` lists what has no
-wheel.
+``python -m benchmarks.doctor measure --write`` writes ``doctor_table.json``; `DOCUMENTED` lists what has no wheel.
 """
 
 from __future__ import annotations

@@ -17,9 +17,11 @@ from profkit.measure.inventory import (
     OVERSUBSCRIBED,
     POOL_WORKS,
     active_seconds,
+    cores_without_queueing,
     inventory,
     is_python,
     lived_s,
+    sampled_life,
 )
 from profkit.measure.side_facts import side_facts
 from profkit.model import Pool, Process, Run, RunSet
@@ -112,7 +114,7 @@ class _Seen:
 def load_of(run: Run) -> Load:
     taken = inventory(run)
     needs = dict(zip(map(id, run.processes), taken.processes, strict=True))
-    bounds = [_bounds(process) for process in run.processes]
+    bounds = [sampled_life(process) for process in run.processes]
     whole = (min(b[0] for b in bounds if b), max(b[1] for b in bounds if b)) if any(bounds) else (0, 1)
     lives = [b or whole for b in bounds]
     seen = [
@@ -161,10 +163,7 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
     else:  # what a parent does before its workers start does not count
         of_threads = _seconds(process, first_child, end)
         lasted = (end - first_child) / 1e9
-        # A thread's run time is divided by its time outside of queues: otherwise an occasional thread would
-        # look busy.
-        beside = [min(1.0, run / max(lasted - wait, run)) for run, wait in of_threads.values() if run > 0]
-        threads = round(sum(beside))
+        threads = round(cores_without_queueing(of_threads.values(), lasted))
         libraries = {thread.tid for thread in process.threads if not is_python(thread, process)}
         native = sum(sum(seconds) for tid, seconds in of_threads.items() if tid in libraries)
         own = sum(map(sum, of_threads.values())) - native
@@ -175,13 +174,6 @@ def _seen(process: Process, life: tuple[int, int], first_child: int | None) -> _
         ]
         threads = max([threads, *sizes])
     return _Seen(process, begin, end, threads, pooled)
-
-
-def _bounds(process: Process) -> tuple[int, int] | None:
-    samples = process.samples
-    if samples is None or not len(samples):
-        return None
-    return int(samples.time_ns.min()), int(samples.time_ns.max())
 
 
 def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tuple[int, int]]) -> int | None:

@@ -77,10 +77,9 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[RunFacts], l
 
 def _row(files: tuple[str, ...]) -> RunFacts | Notice:
     try:
-        run = _read(files)
+        return facts_of(_read(files), files)
     except FormatError as error:
         return skipped(error)
-    return facts_of(run, files)
 
 
 def history(

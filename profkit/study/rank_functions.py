@@ -114,7 +114,6 @@ class RankNames:
         return LIBRARY_WAIT if is_wait(name, STDLIB) else 0
 
     def rows(self, profile: Profile, roots: Roots, reference: Reference | None) -> FunctionRows:
-        """Return what each row of a profile is."""
         files, of_file = unique_files(profile)
         numbers = [self.raw_place(profile.strings[f], roots) for f in files.tolist()]
         if reference is not None:

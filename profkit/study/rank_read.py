@@ -113,11 +113,10 @@ def _waits_inside(calls: RangeCalls, bits: Bits) -> dict[tuple[str, str], float]
 class Member:
     """One process of a job, and how its main thread spent its time, in seconds.
 
-    `size`: ranks that the launcher started. `measured`: queueing and off-CPU time are known; otherwise
-    `run_s` is self time, `blocked_s` that of functions that wait by design, and `queue_s` 0. `life_s`:
-    without counters the sum of self times. `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that
-    wait for other processes) and `imports_s`. `helpers_run_s`: its other threads and child processes, running
-    or queueing.
+    `size`: ranks that the launcher started. `measured`: queueing and off-CPU time are known; otherwise `run_s` is
+    self time, `blocked_s` that of functions that wait by design, and `queue_s` 0. `life_s`: without counters the sum
+    of self times. `run_s`, `queue_s` and `blocked_s` exclude `waits_s` (calls that wait for other processes) and
+    `imports_s`. `helpers_run_s`: its other threads and child processes, running or queueing.
 
     `collects_s`: the garbage collector's part of `run_s`, mostly in `collects_in`; ``None`` if not measured.
     `waits_by` divides `waits_s` by `WAIT_STATES`; `off_for` divides `blocked_s` by `model.pauses.WAITS`,
@@ -340,9 +339,8 @@ class _Sums:
         unique, of = np.unique(packed[large], return_inverse=True)
         sums = np.bincount(of.reshape(-1), seconds[large], len(unique)) / total
         wanted = (sums >= floor) & ~np.isin(unique, self.sorted)
-        more = []
-        for number, share in zip(unique[wanted].tolist(), sums[wanted].tolist(), strict=True):
-            more.append((self.names.function(number >> 32, number & 0xFFFFFFFF), share))
+        found = zip(unique[wanted].tolist(), sums[wanted].tolist(), strict=True)
+        more = ((self.names.function(number >> 32, number & 0xFFFFFFFF), share) for number, share in found)
         return shares, tuple(sorted(more))
 
 

@@ -38,7 +38,6 @@ class Deviation:
 
     @property
     def excess_s(self) -> float:
-        """Seconds beyond the others."""
         return self.value_s - self.usual_s
 
 

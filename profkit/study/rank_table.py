@@ -51,8 +51,7 @@ class RangeRow:
 class RankTable:
     """A job: ranks in ascending order, then other processes by their files' names.
 
-    `functions` hold at least `FLOOR` of any process's time. `values` (5 × members × functions):
-    `rank_read.METRICS`.
+    `functions` hold at least `FLOOR` of any process's time. `values` (5 × members × functions): `rank_read.METRICS`.
     """
 
     members: tuple[Member, ...]

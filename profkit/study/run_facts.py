@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profkit.measure.iterations import iteration_seconds
+from profkit.measure.iterations import iteration_model
 from profkit.measure.run_settings import set_by_hand
 from profkit.model import Run
 from profkit.verdict.account import RUN_BUCKETS
@@ -52,6 +52,7 @@ def facts_of(run: Run, files: Sequence[str] = ()) -> RunFacts:
     git = (manifest.git if manifest is not None else None) or {}
     judged = judge_run(run, run.processes)
     verdict = judged.verdict
+    iterations = iteration_model(run)
     return RunFacts(
         files=tuple(files) or (run.path,),
         started="" if manifest is None else manifest.started,
@@ -64,7 +65,7 @@ def facts_of(run: Run, files: Sequence[str] = ()) -> RunFacts:
         failed=manifest is not None and bool(manifest.exit_status),
         # Positive, for its logarithm.
         wall_s=run.wall_s or max(sum(profile.total for profile in run.profiles), 1e-12),
-        iteration_s=iteration_seconds(run),
+        iteration_s=None if iterations is None else iterations.duration.median_s,
         buckets=tuple(judged.account.whole(name) for name in RUN_BUCKETS),
         cause="" if verdict is None else verdict.cause,
         kind="" if verdict is None else verdict.kind or "",

@@ -35,10 +35,9 @@ class Point:
 class Place:
     """All runs with the same numbers of processes and nodes; values are medians over the runs.
 
-    `low_s` and `high_s`: 95 % interval of the wall, NaN where nothing ran twice. `ideal`: speed-up without
-    losses, 1 if the work grows with the processes. `computation`: useful time of the reference over this
-    one's, summed over processes, or their mean if the work grows. `whole` = `parallel` × `computation`, POP's
-    global efficiency.
+    `low_s` and `high_s`: 95 % interval of the wall, NaN where nothing ran twice. `ideal`: speed-up without losses, 1
+    if the work grows with the processes. `computation`: useful time of the reference over this one's, summed over
+    processes, or their mean if the work grows. `whole` = `parallel` × `computation`, POP's global efficiency.
     """
 
     processes: int

@@ -92,22 +92,12 @@ class Space:
         pattern = re.compile("|".join(map(re.escape, values)))
         words: list[str] = []
         for word in self.command:
-            if word in several:
-                words += several[word]
-            else:
-                words.append(pattern.sub(lambda found: values[found.group()], word))
+            words += several.get(word, (pattern.sub(lambda found: values[found.group()], word),))
         return words
 
     def environment_of(self, setting: Setting, inherited: Mapping[str, str]) -> dict[str, str]:
-        environment = dict(inherited)
-        for parameter, value in zip(self.parameters, setting, strict=True):
-            if not parameter.environment:
-                continue
-            if value == UNSET:
-                environment.pop(parameter.name, None)
-            else:
-                environment[parameter.name] = value
-        return environment
+        own = {p.name: value for p, value in zip(self.parameters, setting, strict=True) if p.environment}
+        return {name: value for name, value in {**inherited, **own}.items() if own.get(name) != UNSET}
 
     def named(self, setting: Setting) -> dict[str, str]:
         """Return the values of a setting by parameter name."""

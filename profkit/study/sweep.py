@@ -81,11 +81,10 @@ def sweep(
         return not (ended.keys() - {"disturbed"}) and ended["disturbed"] <= again
 
     left = [run for run in _rounds(settings, repeat) if wanted(*run)]
-    if left:
-        for _ in range(warmup):
-            progress(Progress(space.label(settings[0]), 0, total))
-            trial = run_trial(runner, settings[0], "warm-up", 0)
-            progress(Progress(space.label(settings[0]), 0, total, trial))
+    for _ in range(warmup if left else 0):
+        progress(Progress(space.label(settings[0]), 0, total))
+        trial = run_trial(runner, settings[0], "warm-up", 0)
+        progress(Progress(space.label(settings[0]), 0, total, trial))
     for number, (round_, setting) in enumerate(left, total - len(left) + 1):
         label = space.label(setting)
         ended = statuses(setting)
@@ -168,16 +167,11 @@ def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path
 
 
 def _measured(run_file: Path) -> dict[str, Any]:
-    """Return wall, CPU time and account of a run file."""
     run = load_run(run_file, edges=False)
     judged = judge_run(run, run.processes)
-    verdict = judged.verdict
-    facts: dict[str, Any] = {
-        "wall_s": run.wall_s,
-        "cpu_s": _cpu_seconds(run),
-        "cause": "" if verdict is None else verdict.cause,
-        "kind": "" if verdict is None else verdict.kind or "",
-    }
+    facts: dict[str, Any] = {"wall_s": run.wall_s, "cpu_s": _cpu_seconds(run)}
+    if judged.verdict is not None:
+        facts |= {"cause": judged.verdict.cause, "kind": judged.verdict.kind or ""}
     if not judged.account.merged:
         facts["queue_s"] = judged.account.bucket("queue").seconds
         facts["blocked_s"] = judged.account.whole("blocked")

@@ -84,7 +84,8 @@ def run_once(
                 raise ProfkitError(f"{words[0]}: {error.strerror or error}") from None
             raise
         wall_s = time.monotonic() - begin
-    return Ended(status, wall_s, cpu_s, started, _last_line(log))
+    lines = tail(log, 4096).strip().splitlines()
+    return Ended(status, wall_s, cpu_s, started, lines[-1].strip()[:200] if lines else "")
 
 
 @contextlib.contextmanager
@@ -95,12 +96,9 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
         return
     mine = os.sched_getaffinity(0)
     try:
-        os.sched_setaffinity(0, cpus)
-        allowed = os.sched_getaffinity(0) == set(cpus)
-    except OSError:
-        allowed = False
-    try:
-        if not allowed:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cpus)
+        if os.sched_getaffinity(0) != set(cpus):
             raise UsageError(
                 f"the run used CPUs that this machine does not have ({len(cpus)}): run this on its machine"
             )
@@ -176,11 +174,6 @@ def _end(target: subprocess.Popen[bytes]) -> None:
             break
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(target.pid, signal.SIGKILL)  # processes that outlived the session leader
-
-
-def _last_line(log: Path) -> str:
-    lines = tail(log, 4096).strip().splitlines()
-    return lines[-1].strip()[:200] if lines else ""
 
 
 def tail(log: Path, most: int) -> str:

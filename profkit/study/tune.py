@@ -150,10 +150,8 @@ def _params(space: Space, setting: Setting) -> dict[str, Any]:
 def first_settings(space: Space, cpus: int) -> list[Setting]:
     """Return settings that are often good: all parameters at one, and each parameter alone at `cpus`."""
     ones = [_nearest(parameter, 1) for parameter in space.parameters]
-    found = [tuple(ones)]
-    for i, parameter in enumerate(space.parameters):
-        found.append((*ones[:i], _nearest(parameter, cpus), *ones[i + 1 :]))
-    return _usable(space, found)
+    alone = [(*ones[:i], _nearest(p, cpus), *ones[i + 1 :]) for i, p in enumerate(space.parameters)]
+    return _usable(space, [tuple(ones), *alone])
 
 
 def advised_settings(space: Space, baseline: Setting, diagnosis: Diagnosis) -> list[Setting]:

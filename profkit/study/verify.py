@@ -89,7 +89,6 @@ class Tried:
 
     @property
     def disturbed(self) -> int:
-        """Runs that count although other processes took CPUs."""
         return self.before.disturbed + self.after.disturbed
 
 
@@ -139,7 +138,8 @@ def try_change(
         if not made:
             progress(plan)
         made += seen.trial is None
-        progress(_named(seen))
+        which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
+        progress(replace(seen, label=which, total=2 * LOOKS[-1]))  # numbered among the most that there can be
 
     try:
         with stoppable():
@@ -164,12 +164,6 @@ def try_change(
     if stopped and not all(cell.times for cell in study.cells):
         raise Interrupted
     return replace(_tried(study, rounds, last=True), stopped=stopped)
-
-
-def _named(seen: Progress) -> Progress:
-    """Relabel a run as one of the two settings, numbered among the most that there can be."""
-    which = AS_IT_WAS if seen.label.startswith(f"{_RUN}={AS_IT_WAS}") else ADVISED
-    return replace(seen, label=which, total=2 * LOOKS[-1])
 
 
 def _outcome(ratio: Estimate) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import tempfile
@@ -146,7 +145,7 @@ def load(path: str, *, edges: bool = False, processes: bool = True) -> Run:
             raise FormatError(path, error.problem, error.hint) from None
 
 
-@contextlib.contextmanager
+@contextmanager
 def local(path: str) -> Iterator[str]:
     """Yield a local path for a file or address; a fetched copy is deleted afterwards."""
     if "://" not in path:
@@ -159,7 +158,7 @@ def local(path: str) -> Iterator[str]:
         yield copy
 
 
-@contextlib.contextmanager
+@contextmanager
 def addressed(address: str, what: str) -> Iterator[tuple[Any, str]]:
     """Yield the fsspec file system of an address, and the path there; errors say "cannot be `what`"."""
     try:

@@ -38,8 +38,7 @@ class RefusedError(ProfkitError):
 class Test:
     """A gated test.
 
-    `name`: its node id, relative to pytest's directory. `least`: the slow-down (1) to detect. `calls`: calls
-    per run.
+    `name`: its node id, relative to pytest's directory. `least`: the slow-down (1) to detect. `calls`: calls per run.
     """
 
     name: str

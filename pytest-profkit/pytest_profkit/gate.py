@@ -14,8 +14,7 @@ from pytest_profkit.stopwatch import Reading
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 #: Greatest difference, in CPUs, of what other programs used during the two runs of a pair. On a two-CPU
-#: machine with changing neighbours, one pair in thirteen exceeds it, and its times scatter nearly twice as
-#: much.
+#: machine with changing neighbours, one pair in thirteen exceeds it, and its times scatter nearly twice as much.
 UNLIKE_CORES = 0.3
 #: Part of the wall that helping threads may queue: they are waited for, and that time cannot be subtracted.
 HELPERS_QUEUED = 0.1

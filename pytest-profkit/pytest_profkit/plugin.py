@@ -27,7 +27,6 @@ _DEFAULTS: dict[str, Any] = {"min_slowdown": 1.05, "fail_on": "any", "calls": 3}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options."""
     group = parser.getgroup("profkit", "profkit: tests that must not become slower")
     group.addoption(
         "--profkit",
@@ -137,7 +136,6 @@ class _Gates:
         item.user_properties.append(("profkit", said))
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """List the result of every gate."""
         lines = self._lines or [
             value
             for reports in terminalreporter.stats.values()
@@ -238,7 +236,6 @@ class _Worker:
             self._problem = str(getattr(report.longrepr, "reprcrash", None) or report.outcome)
 
     def pytest_sessionfinish(self) -> None:
-        """Write the measurements."""
         said = {"calls": self._calls, "problem": self._problem or "it did not run", "strays": self._strays()}
         with open(self._task["result"], "w", encoding="utf-8") as file:
             json.dump(said, file)

@@ -88,11 +88,8 @@ def _boundaries() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ..
     """Return for each look the standard errors from the mean: to fail, to clear, and of a 95 % interval."""
     random = np.random.default_rng(SEED)
     drawn = random.standard_normal((DRAWS, MOST_PAIRS))
-    looks = range(LEAST_PAIRS, MOST_PAIRS + 1)
-    statistics = []
-    for n in looks:
-        mean, error = _trimmed(drawn[:, :n])
-        statistics.append(mean / error)
+    trimmed = (_trimmed(drawn[:, :n]) for n in range(LEAST_PAIRS, MOST_PAIRS + 1))
+    statistics = [mean / error for mean, error in trimmed]
     found = []
     for risk in (ALPHA, BETA):
         left = np.ones(DRAWS, np.bool_)

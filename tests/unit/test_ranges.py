@@ -19,8 +19,14 @@ from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes
-from profkit.measure.range_stats import RangeKey, compare_ranges, fold_names, range_rows, repeated
-from profkit.measure.range_waiting import range_waiting
+from profkit.measure.range_stats import (
+    RangeKey,
+    compare_ranges,
+    fold_names,
+    range_rows,
+    range_waiting,
+    repeated,
+)
 from profkit.model import Notice, Process, ProfileError, Run, RunSet
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples
