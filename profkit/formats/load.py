@@ -143,9 +143,9 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
     """
     text = os.fspath(spec)
     if text.startswith(BASELINE):
-        from profkit.formats.baselines import named_baseline
+        from profkit.formats.baselines import store_of
 
-        return named_baseline(text), True
+        return list(store_of().read(text.removeprefix(BASELINE)).files), True
     if os.path.isdir(text):
         found = sorted(glob.glob(os.path.join(glob.escape(text), "*.prof")))
         if not found:
