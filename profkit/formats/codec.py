@@ -99,14 +99,10 @@ class Codec(Generic[Record]):
             name: readers.get(name) or _reader(type_, f"{record.__name__}.{name}")
             for name, type_ in self._types.items()
         }
-        self._required = [
-            field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
-        ]
-        self._defaults = {
-            field.name: field.default if field.default_factory is MISSING else field.default_factory()
-            for field in stored
-            if field.name not in self._required
+        self._defaults: dict[str, Any] = {
+            f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in stored
         }
+        self._required = [name for name, default in self._defaults.items() if default is MISSING]
 
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object for a record.
@@ -121,11 +117,10 @@ class Codec(Generic[Record]):
 
     def write_short(self, record: Record) -> dict[str, Any]:
         """Return the object for a record of a dataclass without the fields that have their defaults."""
-        missing = object()
         return {
             name: _plain(type_, value)
             for name, type_ in self._types.items()
-            if (value := getattr(record, name)) != self._defaults.get(name, missing)
+            if (value := getattr(record, name)) != self._defaults[name]
         }
 
     def read(self, name: str, value: Any) -> Record:
