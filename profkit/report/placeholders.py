@@ -30,6 +30,8 @@ PLACEHOLDER = re.compile(
     r"|\*\*\*(?:-[a-z]{1,4}(?![A-Za-z0-9]))?"
     r"|(?<![A-Za-z0-9])(?:host|job)-[a-z]{1,4}(?![A-Za-z0-9])"
 )
+#: Label of a placeholder, and the letters that number it if there are several; ``<5 words>`` has none.
+_NUMBERED = re.compile(r"^<?(.+?)(?:[ -]([a-z]{1,4}))?>?$")
 
 
 class Placeholders:
@@ -57,14 +59,7 @@ class Placeholders:
     def keep(self, text: str) -> None:
         """Reserve the placeholders that `text` contains from an earlier masking."""
         for found in PLACEHOLDER.finditer(text):
-            shown = found.group()
-            if not shown.startswith("<"):
-                label, _, suffix = shown.partition("-")
-            else:
-                inner = shown.strip("<>")
-                label, _, suffix = inner.rpartition(" ")
-                if not label or not suffix.isalpha() or suffix in ("words", "hosts"):
-                    label, suffix = inner, ""
+            ((label, suffix),) = _NUMBERED.findall(found.group())
             self._next[label] = max(self._next.get(label, 0), number_of(suffix) + 1)
 
     def _number(self, label: str, value: Hashable) -> int:
