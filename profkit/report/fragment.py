@@ -63,12 +63,8 @@ def fragment(document: Document) -> str:
 
 
 def _section(section: Section) -> str:
-    heading = (
-        element("p", element("strong", escape(section.title)), style="margin:8px 0 2px")
-        if section.title
-        else ""
-    )
-    return heading + "".join(map(_block, section.blocks))
+    heading = element("p", element("strong", escape(section.title)), style="margin:8px 0 2px")
+    return (heading if section.title else "") + "".join(map(_block, section.blocks))
 
 
 def _block(block: Block) -> str:
@@ -83,7 +79,8 @@ def _block(block: Block) -> str:
         rows = tuple(Row((title, *(cell.shown for cell in cells))) for title, cells in block.rows)
         return table_markup(Table(columns, rows)) + _note(block.note)
     if isinstance(block, Trend):
-        return _trend(block)
+        lines = "\n".join(text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS))
+        return element("pre", escape(lines), style="margin:2px 0 8px;line-height:1.2")
     if isinstance(block, Facts):
         return table_markup(Table((Column(""), Column("")), tuple(map(Row, block.items))))
     if isinstance(block, Bullets):
@@ -108,11 +105,6 @@ def _verdict(block: VerdictBlock) -> str:
         element("p", escape(unbroken(block.summary)), style="margin:2px 0"),
         style=_FRAME.format(_TONES[block.tone]),
     )
-
-
-def _trend(block: Trend) -> str:
-    lines = "\n".join(text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS))
-    return element("pre", escape(lines), style="margin:2px 0 8px;line-height:1.2")
 
 
 def _note(text: str) -> str:

@@ -139,11 +139,8 @@ def _pictures(document: Document) -> Iterator[str]:
         yield from _cards(tables)
     if not _drawn(document):
         for section in _of_role(document, ""):
-            yield (
-                _fold(section.title, _blocks(section))
-                if section.detail
-                else _section(section, _blocks(section))
-            )
+            content = _blocks(section)
+            yield _fold(section.title, content) if section.detail else _section(section, content)
 
 
 def _folded(document: Document) -> Iterator[str]:
