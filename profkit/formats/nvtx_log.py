@@ -131,11 +131,8 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
     magic, version, header_bytes, record_bytes = header[:4]
     if magic != b"PFKNVTXE":
         raise FormatError(path, "is not a file of NVTX events")
-    if (
-        version != _VERSION
-        or record_bytes != RECORD.itemsize
-        or not _HEADER.size <= header_bytes <= len(data)
-    ):
+    layout = version == _VERSION and record_bytes == RECORD.itemsize
+    if not (layout and _HEADER.size <= header_bytes <= len(data)):
         raise FormatError(path, f"holds NVTX events in layout version {version}; profkit reads {_VERSION}")
     if size > MOST_BYTES:
         warnings.append(Notice("nvtx-file-cut", "", {"read": MOST_BYTES}))

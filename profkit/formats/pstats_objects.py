@@ -209,13 +209,7 @@ def _time(value: Any) -> float:
 
 
 def _is_key(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 3
-        and isinstance(value[0], str)
-        and type(value[1]) is int
-        and isinstance(value[2], str)
-    )
+    return isinstance(value, tuple) and [*map(type, value)] == [str, int, str]
 
 
 def decode_dump(data: bytes, budget: Budget, *, edges: bool) -> Dump:

@@ -187,17 +187,12 @@ class CommandMask:
         return at == len(text) and (joined <= 1 or "," in text)
 
     def _is_module(self, name: str) -> bool:
+        top, *inner = name.split(".")
+        learned = self.learned.parts
         return (
             re.fullmatch(r"[A-Za-z_][\w.]{0,200}", name) is not None
-            and all(
-                part in self.learned.parts or is_known(part) or part.startswith("__")
-                for part in name.split(".")[1:]
-            )
-            and (
-                (top := name.partition(".")[0]) in self.learned.parts
-                or is_known(top)
-                or is_standard_module(top)
-            )
+            and (top in learned or is_known(top) or is_standard_module(top))
+            and all(part in learned or is_known(part) or part.startswith("__") for part in inner)
         )
 
     def _host(self, text: str) -> str | None:

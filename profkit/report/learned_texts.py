@@ -197,12 +197,7 @@ class LearnedTexts:
 
     def _learn_secret(self, value: str) -> None:
         """Mask a secret everywhere, unless it is short or a common word, which occur by chance."""
-        if (
-            len(value) >= 6
-            and not is_said(value)
-            and not is_number(value)
-            and not PLACEHOLDER.fullmatch(value)
-        ):
+        if len(value) >= 6 and not (is_said(value) or is_number(value) or PLACEHOLDER.fullmatch(value)):
             self.private.add_secret(value)
 
     def prefix(self, root: str, prefix: str) -> str:

@@ -207,14 +207,8 @@ def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str
 
     def machine(found: re.Match[str]) -> str:
         host = found["host"]
-        if (
-            suffix_of(host)
-            or is_module(host)
-            or not re.search("[A-Za-z]", host)
-            or PLACEHOLDER.fullmatch(host)
-        ):
-            return found.group()
-        return hidden("address")(found)
+        shown = suffix_of(host) or is_module(host) or PLACEHOLDER.fullmatch(host)
+        return found.group() if shown or not re.search("[A-Za-z]", host) else hidden("address")(found)
 
     def numeric(found: re.Match[str]) -> str:
         return hidden("address")(found) if _is_address(found.group()) else found.group()
@@ -222,11 +216,9 @@ def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str
     def assigned(found: re.Match[str]) -> str:
         name, sign, value = found.group("name", "sign", "value")
         harmless = ":" in sign and name.lower() in _OF_PROGRAMS
-        return (
-            found.group()
-            if harmless or not _is_set(name, value)
-            else f"{name}{sign}{placeholders.secret(value)}"
-        )
+        if harmless or not _is_set(name, value):
+            return found.group()
+        return f"{name}{sign}{placeholders.secret(value)}"
 
     def attached(found: re.Match[str]) -> str:
         word = found.group()
