@@ -15,6 +15,7 @@ from profkit.formats.export.stack_tree import Contexts, contexts_of, exact_calls
 from profkit.formats.export.timeline import Export, process_label
 from profkit.formats.protobuf import integer, message, packed
 from profkit.model import Process, Run, Thread
+from profkit.model.arrays import Ints
 from profkit.model.surrogates import spelled_out
 
 #: Value types in order: counts first, as in pprof.
@@ -99,9 +100,7 @@ def _samples(thread: Thread, types: list[str], labels: bytes, tables: _Tables) -
             yield message(2, packed(1, innermost_first) + packed(2, value) + labels)
 
 
-def _values(
-    thread: Thread, contexts: Contexts, types: list[str]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _values(thread: Thread, contexts: Contexts, types: list[str]) -> Ints:
     samples = thread.profile.samples if thread.paths is None else None
     columns = {
         _CALLS: np.nan_to_num(contexts.calls),

@@ -121,20 +121,10 @@ def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
         begin_ns, end_ns, threads = (np.array([row[i] for row in rows], np.int64) for i in (0, 1, 4))
     except OverflowError:
         raise ProfileError("holds an invalid time") from None
-    return Ranges(
-        tuple(strings.texts),
-        names,
-        domains,
-        np.zeros(n, np.int32),
-        np.array([row[5] for row in rows], np.uint8),
-        threads,
-        begin_ns,
-        end_ns,
-        np.array(parents, np.int32),
-        np.zeros(n, np.uint32),
-        np.zeros(n, np.uint8),
-        np.zeros(n, np.uint64),
-    ).validate()
+    named = tuple(strings.texts), names, domains, np.zeros(n, np.int32)
+    timed = np.array([row[5] for row in rows], np.uint8), threads, begin_ns, end_ns
+    no_color, no_payload = np.zeros(n, np.uint32), (np.zeros(n, np.uint8), np.zeros(n, np.uint64))
+    return Ranges(*named, *timed, np.array(parents, np.int32), no_color, *no_payload).validate()
 
 
 #: Most entries of `GpuUse.idle`.
