@@ -140,18 +140,13 @@ class Masker(TextMask):
         known = notice.code in SENTENCES
         units = units_of(notice.code) if known else WHERE
         subject = self._said(notice.subject, units.get("subject", ""))
-        numbers = {
-            name if known and name in units else self._number_name(name): self._said(
-                value, units.get(name, "")
-            )
-            for name, value in notice.numbers.items()
-        }
+        numbers: dict[str, Any] = {}
+        for name, value in notice.numbers.items():
+            shown = (known and name in units) or all(is_said(part) for part in name.split("_"))
+            numbers[name if shown else self.hidden(name)] = self._said(value, units.get(name, ""))
         if known or all(is_said(part) for part in notice.code.split("-")):
             return Notice(notice.code, subject, numbers)
         return Notice("text", f"{self.hidden(notice.code)}: {subject}", numbers)
-
-    def _number_name(self, name: str) -> str:
-        return name if all(is_said(part) for part in name.split("_")) else self.hidden(name)
 
     def _said(self, value: Any, unit: str) -> Any:
         """Mask a text of a notice by its unit."""
