@@ -107,7 +107,6 @@ class Store:
         return name if _NAME.fullmatch(name) else ""
 
     def names(self) -> list[str]:
-        """Return the names of all baselines, sorted."""
         return sorted(path.stem for path in self.directory.glob("*.json") if _NAME.fullmatch(path.stem))
 
     def read(self, name: str) -> Baseline:

@@ -211,7 +211,6 @@ def _reader(type_: Any, where: str) -> Reader:
 
 
 def optional(read: Reader) -> Reader:
-    """Return a reader that takes ``None`` too."""
     return lambda name, value: None if value is None else read(name, value)
 
 

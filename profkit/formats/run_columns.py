@@ -132,7 +132,6 @@ def gather_strings(strings: Strings, prefix: str) -> Iterator[tuple[str, Array]]
 
 
 def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return values as a file stores them."""
     return values.astype(dtype.newbyteorder("<"), copy=False)
 
 
@@ -189,7 +188,6 @@ def _read_columns(members: Members, group: Group) -> dict[str, Array]:
 
 
 def _read_strings(members: Members, prefix: str) -> tuple[str, ...]:
-    """Read the string table whose members have the prefix."""
     text, at = f"{prefix}strings", f"{prefix}string_offsets"
     size, count = members.most(text, np.dtype(np.uint8)), members.most(at, COUNT)
     members.budget.spend("bytes of strings", size)

@@ -317,7 +317,6 @@ class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_ru
 
 
 def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
-    """Read everything, or only the manifest."""
     if _MANIFEST not in members.sizes:
         raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
     document = as_object(_MANIFEST, members.json(_MANIFEST))

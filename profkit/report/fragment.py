@@ -33,12 +33,10 @@ from profkit.report.text import shorten_middle, unbroken
 
 #: Colours of the bar beside a verdict, visible on light and dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
-#: Most rows of a table, and most characters of a cell.
 MOST_ROWS = 10
 MOST_CELL = 120
 #: Most columns of a table; the greatest priority is dropped first.
 MOST_COLUMNS = 7
-#: Width of a trend, in characters.
 _TREND_COLUMNS = 80
 
 _FRAME = "border-left:4px solid {};padding:2px 0 2px 12px;margin:4px 0 8px"

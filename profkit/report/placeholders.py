@@ -241,7 +241,6 @@ class Pseudonyms:
         return top == "builtins" or top in self._packages or is_standard_module(top)
 
     def is_public(self, word: str) -> bool:
-        """Return whether a word of a name may be shown."""
         return (
             word in self._public
             or word in self._packages

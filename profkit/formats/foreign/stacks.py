@@ -164,7 +164,6 @@ def profile_of(frames: Sequence[Frame], sums: Sequence[Any], edges: Edges, **est
 
 
 def _summed(stacks: Iterable[Weighted]) -> dict[Stack, tuple[float, int]]:
-    """Return seconds and samples by stack."""
     found: dict[Stack, tuple[float, int]] = {}
     for stack, seconds, samples in stacks:
         before = found.get(stack, (0.0, 0))
