@@ -198,9 +198,15 @@ def _reader(type_: Any, where: str) -> Reader:
     if origin is Literal and all(isinstance(word, str) for word in arguments):
         return _one_of(arguments)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return _tuple_of(_reader(arguments[0], where))
+        item = _reader(arguments[0], where)
+        return lambda name, value: tuple(
+            [item(f"{name} {i}", one) for i, one in enumerate(as_list(name, value))]
+        )
     if origin is Mapping and arguments[0] is str:
-        return _map_of(_reader(arguments[1], where))
+        member = _reader(arguments[1], where)
+        return lambda name, value: {
+            key: member(f"{name}.{key}", one) for key, one in as_object(name, value).items()
+        }
     if is_typeddict(type_):
         return _nested(type_).read
     if type_ is Notice:
@@ -235,18 +241,6 @@ def _one_of(words: Collection[str]) -> Reader:
         return word
 
     return reader
-
-
-def _tuple_of(read: Reader) -> Reader:
-    return lambda name, value: tuple(
-        [read(f"{name} {i}", item) for i, item in enumerate(as_list(name, value))]
-    )
-
-
-def _map_of(read: Reader) -> Reader:
-    return lambda name, value: {
-        key: read(f"{name}.{key}", item) for key, item in as_object(name, value).items()
-    }
 
 
 def listed(record: type[Any]) -> Reader:
