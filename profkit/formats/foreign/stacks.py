@@ -30,8 +30,6 @@ ThreadKey: TypeAlias = tuple[int | None, int | None, str]
 
 #: File of native functions, as for cProfile's built-in ones.
 NATIVE = "~"
-#: Seconds and samples, by thread and stack.
-_Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
 
 #: Most frames of a stack in formats that list its changes: each change copies the stack.
 DEEPEST = 2000
@@ -42,7 +40,8 @@ class Samples:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._threads: _Sums = {}
+        #: Seconds and samples, by thread and stack.
+        self._threads: dict[ThreadKey, dict[Stack, list[float]]] = {}
 
     def add(self, thread: ThreadKey, stack: Stack, seconds: float, samples: int = 1) -> None:
         """Add one stack; raise `LimitError` if there are more than the file's size allows."""

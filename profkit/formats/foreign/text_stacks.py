@@ -40,8 +40,8 @@ def read_collapsed(path: object, text: str, budget: Budget) -> Run:
     said = dict(re.findall(r"^# (austin|mode|interval): (.*)$", text[:4096], re.MULTILINE))
     if said.get("mode", "").strip() == "memory":
         raise FormatError(path, "holds memory sizes, not times", "record time: austin without -m")
-    tachyon = text.startswith("tid:")
-    hertz = 1e6 if "austin" in said else _TACHYON_HZ if tachyon else _USUAL_HZ
+    austin, tachyon = "austin" in said, text.startswith("tid:")
+    hertz = 1e6 if austin else _TACHYON_HZ if tachyon else _USUAL_HZ
     samples, frames = Samples(budget), dict[str, Frame]()
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
@@ -56,12 +56,9 @@ def read_collapsed(path: object, text: str, budget: Budget) -> Run:
         count = int(found[2])
         stack = tuple(frames.get(part) or frames.setdefault(part, frame_of(part)) for part in parts)
         # Austin's number is microseconds, not samples.
-        samples.add(thread, stack, count / hertz, 1 if "austin" in said else count)
-    notice = (
-        Notice("foreign-samples", "Austin")
-        if "austin" in said
-        else Notice("foreign-samples", "Tachyon" if tachyon else "collapsed", {"assumed": hertz})
-    )
+        samples.add(thread, stack, count / hertz, 1 if austin else count)
+    tool = "Austin" if austin else "Tachyon" if tachyon else "collapsed"
+    notice = Notice("foreign-samples", tool, {} if austin else {"assumed": hertz})
     return samples.run(path, notice, executed_lines=True)
 
 
