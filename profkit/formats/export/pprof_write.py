@@ -75,9 +75,8 @@ def _chunks(run: Run, threads: list[tuple[Process, Thread]], types: list[str]) -
     manifest = run.manifest
     comments = ["written by profkit"]
     if manifest is not None:
-        yield integer(9, round(manifest.clocks.get("time", 0.0) * 1e9)) + integer(
-            10, round(manifest.wall_s * 1e9)
-        )
+        yield integer(9, round(manifest.clocks.get("time", 0.0) * 1e9))
+        yield integer(10, round(manifest.wall_s * 1e9))
         comments.append(" ".join(manifest.command))
     yield packed(13, map(tables.text, comments)) + integer(14, tables.text(_TIME))
     yield from tables.written()
