@@ -21,7 +21,6 @@ from profkit.report.placeholders import PLACEHOLDER, Placeholders
 class SecretRule(NamedTuple):
     """One form of a secret: `group` of `pattern`, in texts that contain one of the lower-case `needs`."""
 
-    id: str
     needs: tuple[str, ...]
     pattern: re.Pattern[str]
     group: str | int
@@ -33,10 +32,10 @@ class SecretRule(NamedTuple):
 @cache
 def rules() -> tuple[SecretRule, ...]:
     found = []
-    for name, needs, expression in (line.split(maxsplit=2) for line in asset_lines("secret-rules.txt")):
+    for _, needs, expression in (line.split(maxsplit=2) for line in asset_lines("secret-rules.txt")):
         pattern = re.compile(expression)
         group = "secret" if "secret" in pattern.groupindex else 0
-        found.append(SecretRule(name, tuple(needs.split(",")), pattern, group))
+        found.append(SecretRule(tuple(needs.split(",")), pattern, group))
     return tuple(found)
 
 
