@@ -287,11 +287,7 @@ class _Documents:
 
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file; raise only `FormatError`.
-
-    Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the manifest
-    is read.
-    """
+    """Read a run file as `load.load_run` does; without `edges`, every ``thread.paths`` is ``None`` too."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = Members(archive, os.path.getsize(path))
