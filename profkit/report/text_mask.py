@@ -124,9 +124,9 @@ class TextMask(LearnedTexts):
         if self._pseudonyms is not None:
             return lambda text: self.name(text, users=users, among=among)
         quiet = not among and not self.private.may_be_in(texts)
-        places = quiet and self._may_hold_places(
-            "\n".join(text for text in texts if "/" in text or "\\" in text)
-        )
+        paths = "\n".join(text for text in texts if "/" in text or "\\" in text)
+        patterns = (HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self.home] if self.home is not None else []))
+        places = quiet and any(pattern.search(paths) for pattern in patterns)
 
         def masked(text: str) -> str:
             if quiet and not (places and ("/" in text or "\\" in text)) and not may_hold_parts(text):
@@ -138,11 +138,6 @@ class TextMask(LearnedTexts):
     def _is_module(self, dotted: str) -> bool:
         top = dotted.partition(".")[0]
         return top in self.parts or is_standard_module(top)
-
-    def _may_hold_places(self, text: str) -> bool:
-        """Return whether any line of a text contains a home or an absolute path."""
-        patterns = (HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self.home] if self.home is not None else []))
-        return any(pattern.search(text) for pattern in patterns)
 
     def _without_homes(self, text: str) -> str:
         if self.home is not None:
