@@ -42,15 +42,13 @@ def render(document: Document) -> str:
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = document.figures.slopes
     evidence = next((t for section, t in document.every(Table) if section.role == "evidence"), None)
-    right = _moved(document)
+    right = _moved(document) if slopes is None else slopegraph(slopes)
     if evidence is None:
         left = _functions(document)
     else:
         left = _evidence(evidence)
         if len(_sides(evidence)) < 2:  # one run has no slopes
             left = _below(left, _functions(document))
-    if slopes is not None:
-        right = slopegraph(slopes)
     account = _account(document)
     below = _PADDING + head.height + 18
     top = below + (account.height + _GAP if account.height else 0.0)
