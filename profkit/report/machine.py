@@ -11,7 +11,7 @@ from profkit.measure.machine_speed import speeds
 from profkit.measure.side_facts import LEAST_GPU_SHARE, gpu_share
 from profkit.measure.side_neighbours import NOTICED
 from profkit.model import Machine, Neighbour, Neighbours, Run
-from profkit.model.gpu_use import GpuUse
+from profkit.model.run import GpuUse
 from profkit.report import units
 from profkit.report.document import Note, Section
 from profkit.report.jsonvalues import members

@@ -13,9 +13,9 @@ from profkit.formats.foreign.stacks import DEEPEST, NATIVE, Frame, Stack, profil
 from profkit.model import Edges, Profile, ProfileError, Ranges
 from profkit.model.arrays import Floats
 from profkit.model.bounds import Seconds, bounds_of
-from profkit.model.gpu_use import GpuIdle, GpuUse
 from profkit.model.merge import Strings
 from profkit.model.ranges import PUSHED
+from profkit.model.run import GpuIdle, GpuUse
 
 #: Begin, end and frame of a call, in any time unit.
 Call: TypeAlias = tuple[float, float, Frame]
