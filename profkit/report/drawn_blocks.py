@@ -223,9 +223,8 @@ def trend_lines(trend: Trend, columns: int) -> Iterator[Line]:
 def _said(trend: Trend) -> str:
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
-    return f"{len(trend.labels)} {trend.points}: {lines}. " + (
-        f"Changes: {marks}." if marks else "No change."
-    )
+    changes = f"Changes: {marks}." if marks else "No change."
+    return f"{len(trend.labels)} {trend.points}: {lines}. {changes}"
 
 
 def trend_drawing(trend: Trend) -> Drawing:

@@ -83,9 +83,8 @@ def _block(block: Block) -> str:
         return table_markup(Table((Column(""), Column("")), tuple(map(Row, block.items))))
     if isinstance(block, Bullets):
         if block.commands:
-            return element(
-                "pre", escape("\n".join(block.items)), style="margin:2px 0 8px;white-space:pre-wrap"
-            )
+            commands = escape("\n".join(block.items))
+            return element("pre", commands, style="margin:2px 0 8px;white-space:pre-wrap")
         return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
         return _note(block.text)

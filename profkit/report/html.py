@@ -175,15 +175,13 @@ def _is_said(section: Section) -> bool:
 
 
 def _fold(title: str, content: str, name: str | None = None) -> str:
-    return element(
-        "details", element("summary", element("h2", escape(title))), content, class_="card", id=name
-    )
+    summary = element("summary", element("h2", escape(title)))
+    return element("details", summary, content, class_="card", id=name)
 
 
 def _section(section: Section, content: str) -> str:
-    return element(
-        "section", element("h2", escape(section.title)), content, class_=f"card {section.role}".strip()
-    )
+    heading = element("h2", escape(section.title))
+    return element("section", heading, content, class_=f"card {section.role}".strip())
 
 
 def _slopes(slopes: Slopes) -> str:
@@ -228,18 +226,16 @@ def _width_by(name: str) -> str:
 
 def calls_part(graph: Mapping[str, Any]) -> str:
     compared, left_out = graph["before"] is not None, graph["left_out"]
-    side = _width_by("width") if compared else ""
-    colour = "Red took more seconds in the candidate, blue less. " if compared else ""
-    left = (
-        f"{left_out:,} calls are left out; none of them took more than {units.seconds(graph['left_out_s'])}."
-        if left_out
-        else ""
-    )
-    made = (
+    parts = [
         "One function stands in the middle, with its callers above it and its callees below, and the values "
-        f"measured for each pair. {colour}{left}"
-    )
-    return _frame("calls", said=escape(made.strip()), side=side)
+        "measured for each pair."
+    ]
+    if compared:
+        parts.append("Red took more seconds in the candidate, blue less.")
+    if left_out:
+        most = units.seconds(graph["left_out_s"])
+        parts.append(f"{left_out:,} calls are left out; none of them took more than {most}.")
+    return _frame("calls", said=escape(" ".join(parts)), side=_width_by("width") if compared else "")
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:

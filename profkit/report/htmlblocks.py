@@ -95,9 +95,8 @@ def block_markup(block: Block) -> str:
         return element("dl", *items, class_="facts")
     if isinstance(block, Bullets):
         if block.commands:
-            return element(
-                "pre", "\n".join(element("code", escape(item)) for item in block.items), tabindex=0
-            )
+            codes = "\n".join(element("code", escape(item)) for item in block.items)
+            return element("pre", codes, tabindex=0)
         return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
         return element("p", escape(unbroken(block.text)), class_=f"note {block.tone}".strip())

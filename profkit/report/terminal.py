@@ -170,10 +170,8 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
     notes = [block.note] if block.note else []
     missing = [name for at, name in enumerate(block.columns) if at not in shown]
     if missing:
-        named = ", ".join(missing[:_NAMED]) + (
-            f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        )
-        notes.append(f"Columns left out: {named}; they differ less.")
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        notes.append(f"Columns left out: {', '.join(missing[:_NAMED])}{more}; they differ less.")
     yield from _note(" ".join(notes), width)
 
 
