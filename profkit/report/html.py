@@ -226,16 +226,16 @@ def _width_by(name: str) -> str:
 
 def calls_part(graph: Mapping[str, Any]) -> str:
     compared, left_out = graph["before"] is not None, graph["left_out"]
-    parts = [
+    said = (
         "One function stands in the middle, with its callers above it and its callees below, and the values "
         "measured for each pair."
-    ]
+    )
     if compared:
-        parts.append("Red took more seconds in the candidate, blue less.")
+        said += " Red took more seconds in the candidate, blue less."
     if left_out:
         most = units.seconds(graph["left_out_s"])
-        parts.append(f"{left_out:,} calls are left out; none of them took more than {most}.")
-    return _frame("calls", said=escape(" ".join(parts)), side=_width_by("width") if compared else "")
+        said += f" {left_out:,} calls are left out; none of them took more than {most}."
+    return _frame("calls", said=escape(said), side=_width_by("width") if compared else "")
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:
