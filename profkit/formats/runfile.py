@@ -61,6 +61,7 @@ from profkit.model import (
     Thread,
     ThreadSamples,
 )
+from profkit.model.arrays import known
 from profkit.model.estimates import exact_estimates, stated
 from profkit.model.merge import Strings, merge_profiles
 from profkit.model.profile import ESTIMATES
@@ -181,19 +182,15 @@ class _Columns:
 
     def add(self, processes: Sequence[Process]) -> None:
         threads = [thread for process in processes for thread in process.threads]
-        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
-        ranges = [process.ranges for process in processes if process.ranges is not None]
-        samples = [process.samples for process in processes if process.samples is not None]
-        paths = [thread.paths for thread in threads if thread.paths is not None]
         profiles = [thread.profile for thread in threads]
-        edges = [profile.edges for profile in profiles if profile.edges is not None] or [Edges.empty()]
+        inside = known(thread.range_calls for thread in threads)
         groups = (
-            (EDGES, edges),
+            (EDGES, known(profile.edges for profile in profiles) or [Edges.empty()]),
             (CONTEXTS, inside),
             (INSIDE, inside),
-            (PATHS, paths),
-            (RANGES, ranges),
-            (SAMPLES, samples),
+            (PATHS, known(thread.paths for thread in threads)),
+            (RANGES, known(process.ranges for process in processes)),
+            (SAMPLES, known(process.samples for process in processes)),
         )
         portion: dict[str, tuple[int, int]] = {}
         for name, values in itertools.chain(
