@@ -164,23 +164,17 @@ class Masker(TextMask):
         return masks.get(unit.rstrip("?"), self.message)(value)
 
     def _setting(self, setting: Setting) -> Setting:
-        def masked(value: str) -> str:
-            if not value:
-                return value
-            if setting.kind == "variable":
-                return self.variable(setting.name, value)
-            if setting.kind == "package":
-                return self.version(value)
-            if setting.kind == "pool":
-                return ", ".join(map(self._pool_size, value.split(", ")))
-            if setting.kind == "machine":
-                return self.host(value) if setting.name == "host" else self.label(value)
-            form = _REVISION if setting.kind == "source" else PYTHON
-            return self.formed(value, form)
-
-        return Setting(
-            setting.kind, self.label(setting.name), masked(setting.baseline), masked(setting.candidate)
-        )
+        masks: Mapping[str, Callable[[str], str]] = {
+            "variable": lambda value: self.variable(setting.name, value),
+            "package": self.version,
+            "pool": lambda value: ", ".join(map(self._pool_size, value.split(", "))),
+            "machine": lambda value: self.host(value) if setting.name == "host" else self.label(value),
+            "source": lambda value: self.formed(value, _REVISION),
+        }
+        mask = masks.get(setting.kind, lambda value: self.formed(value, PYTHON))
+        name = self.label(setting.name)
+        baseline, candidate = (value and mask(value) for value in (setting.baseline, setting.candidate))
+        return Setting(setting.kind, name, baseline, candidate)
 
     def _pool_size(self, text: str) -> str:
         found = _POOL_SIZE.fullmatch(text)
