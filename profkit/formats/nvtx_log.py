@@ -267,6 +267,7 @@ def _read_definitions(path: str, warnings: list[Notice]) -> Definitions:
 
 def _read_block(data: bytes, at: int, stop: int, found: Definitions) -> bool:
     """Read the definitions of one block; return false if it is damaged."""
+    by_number = {_STRING: found.names, _DOMAIN: found.domains, _THREAD: found.threads}
     stop = min(stop, len(data))
     while at + _DEFINITION.size <= stop:
         kind, size, number, extra = _DEFINITION.unpack_from(data, at)
@@ -276,14 +277,10 @@ def _read_block(data: bytes, at: int, stop: int, found: Definitions) -> bool:
         if kind > _COMMAND or start + size > stop:
             return False
         text = data[start : start + size].decode("utf-8", "replace")
-        if kind == _STRING:
-            found.names[number] = text
-        elif kind == _DOMAIN:
-            found.domains[number] = text
+        if kind in by_number:
+            by_number[kind][number] = text
         elif kind == _CATEGORY:
             found.categories[(extra, number)] = text
-        elif kind == _THREAD:
-            found.threads[number] = text
         else:
             words = data[start : start + size].decode("utf-8", "surrogateescape").rstrip("\0")
             found.command = tuple(words.split("\0"))
