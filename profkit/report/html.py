@@ -21,52 +21,28 @@ from profkit.report.markup import assets, element, escape
 from profkit.report.pictures import page_json
 from profkit.report.waits import states_key, waits_section
 
-_STYLES = (
-    "colours.css",
-    "page.css",
-    "waterfall.css",
-    "slopes.css",
-    "heat.css",
-    "trend.css",
-    "figures.css",
-    "flame.css",
-)
-_SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
+_STYLES = ("colours", "page", "waterfall", "slopes", "heat", "trend", "figures", "flame")
+_SCRIPTS = ("format", "model", "table", "calls", "flame", "timeline", "page")
 
 
 def render(document: Document) -> str:
-    style = assets(*_STYLES)
+    style = assets(*(f"{name}.css" for name in _STYLES))
     # The script's parts share one scope.
-    script = f'(() => {{\n"use strict";\n{assets(*_SCRIPTS)}}})();\n'
+    parts = assets(*(f"{name}.js" for name in _SCRIPTS))
+    script = f'(() => {{\n"use strict";\n{parts}}})();\n'
     verdict = document.first(VerdictBlock)
     title = document.title if verdict is None else f"{verdict.named} · {document.title}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    head = "".join(
-        (
-            '<meta charset="utf-8">',
-            element("meta", http_equiv="Content-Security-Policy", content=policy),
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            '<meta name="referrer" content="no-referrer">',
-            element("title", escape(title)),
-            f"<style>{style}</style>",
-        )
-    )
-    body = "".join(
-        (
-            '<a class="skip" href="#answer">To the answer</a>',
-            element("header", escape(document.title), class_="top"),
-            '<main id="answer">',
-            *_answer(document),
-            *_pictures(document),
-            *_folded(document),
-            "</main>",
-            f'<script type="application/json" id="data">{page_json(document.figures)}</script>',
-            f"<script>{script}</script>",
-        )
+    head = _frame("head", policy=escape(policy), title=escape(title), style=style)
+    body = _frame(
+        "body",
+        title=escape(document.title),
+        content="".join((*_answer(document), *_pictures(document), *_folded(document))),
+        data=page_json(document.figures),
+        script=script,
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
 
@@ -198,11 +174,6 @@ def _slopes(slopes: Slopes) -> str:
     return element("section", element("h2", "How the ranking moved"), figure, class_="card")
 
 
-_NO_SCRIPT = (
-    '<noscript><p class="note">This part is drawn by a script, which is turned off here.</p></noscript>'
-)
-
-
 @cache
 def _frames() -> Mapping[str, Template]:
     parts = (part.splitlines() for part in assets("frames.html").split("\n\n"))
@@ -211,7 +182,7 @@ def _frames() -> Mapping[str, Template]:
 
 def _frame(frame: str, /, **parts: str) -> str:
     """Fill a frame with parts that are markup already."""
-    return _frames()[frame].substitute(parts, no_script=_NO_SCRIPT)
+    return _frames()[frame].substitute(parts, no_script=_frames()["no-script"].template)
 
 
 def _choice(name: str, legend: str, first: tuple[str, str], second: tuple[str, str]) -> str:
