@@ -179,10 +179,8 @@ def _row(columns: tuple[Column, ...], row: Row, marks: bool) -> str:
             text = element("code", element("bdi", text.replace("/", "/<wbr>")))
         elif column.kind == "change":
             kind += " change"
-        if column.kind == "name":
-            cells.append(element("th", text, scope="row", class_=kind))
-        else:
-            cells.append(element("td", text, class_=kind))
+        tag, scope = ("th", "row") if column.kind == "name" else ("td", None)
+        cells.append(element(tag, text, scope=scope, class_=kind))
     return element("tr", *cells, class_=f"{row.tone} {'marked' if row.marked else ''}".strip() or None)
 
 
