@@ -49,7 +49,6 @@ from profkit.formats.run_json import Members
 from profkit.model import (
     CallSums,
     Edges,
-    Manifest,
     Paths,
     Process,
     Profile,
@@ -292,10 +291,6 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
-    except _NewerSchema as error:
-        raise FormatError(
-            path, f"was written as {error}; this profkit reads {SCHEMA}", "use a newer profkit"
-        ) from None
     except LimitError as error:
         raise FormatError(path, str(error), "profkit does not write such files") from None
     except (MemberError, ProfileError, *_ZIP_ERRORS) as error:
@@ -305,18 +300,12 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
         ) from None
 
 
-class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_run`
-    """The archive has a later major version; the message is its schema."""
-
-
 def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
     if _MANIFEST not in members.sizes:
         raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
     document = as_object(_MANIFEST, members.json(_MANIFEST))
-    _check_schema(document.get("schema"))
-    manifest: Manifest | None = None
-    if document.get("captured", True) is not False:
-        manifest = run_json.read_manifest(document)
+    _check_schema(path, document.get("schema"))
+    manifest = run_json.read_manifest(document) if document.get("captured", True) is not False else None
     run = Run(
         path,
         _read_processes(members, edges) if processes else (),
@@ -352,7 +341,7 @@ def _spend_texts(budget: Budget, run: Run) -> None:
     budget.spend("notices", notices)
 
 
-def _check_schema(schema: Any) -> None:
+def _check_schema(path: str, schema: Any) -> None:
     family, _, major = SCHEMA.partition("/")
     if not isinstance(schema, str) or not schema.startswith(f"{family}/"):
         raise MemberError(f"{_MANIFEST} names no schema")
@@ -360,7 +349,8 @@ def _check_schema(schema: Any) -> None:
     if not (version.isascii() and version.isdigit() and len(version) < 9):
         raise MemberError(f"{_MANIFEST} names no version")
     if int(version) > int(major):
-        raise _NewerSchema(schema[:40])
+        problem = f"was written as {schema[:40]}; this profkit reads {SCHEMA}"
+        raise FormatError(path, problem, "use a newer profkit")
 
 
 def _process(name: str, value: Any, tables: dict[str, Table]) -> Process:
