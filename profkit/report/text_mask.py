@@ -79,6 +79,7 @@ class TextMask(LearnedTexts):
         self._posted = posted
         self._pseudonyms = pseudonyms
         self._commands = CommandMask(self)
+        self.words = self._commands.words
         #: Masked words of commands, and masked commands by their joined text.
         self._words: dict[str, str] = {}
         self._joined: dict[str, str] = {}
@@ -92,9 +93,6 @@ class TextMask(LearnedTexts):
                     self._words[word] = shown
             for join in (shlex.join, " ".join):
                 self._joined.setdefault(join(command), join(masked))
-
-    def words(self, words: Sequence[str]) -> tuple[str, ...]:
-        return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
         """Mask a name from the program; `users` false keeps users' names, which functions may share."""
