@@ -100,7 +100,6 @@ _ZIP_ERRORS = (
     KeyError,
     ValueError,
     OverflowError,
-    NotImplementedError,
     RuntimeError,
     IndexError,
 )
