@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeAlias
 
 from profkit.errors import FormatError
@@ -53,7 +54,7 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
     last = 0.0
     work: list[tuple[float, float]] = []
     launches: Counter[_Place] = Counter()
-    frames: dict[str, Frame] = {}
+    named_frame = cache(frame_of)
     tool = ""
     for event in events:
         kind, category = event.get("ph"), event.get("cat")
@@ -84,7 +85,7 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
         if isinstance(arguments, dict) and "filename" in arguments:
             frame = str(arguments["filename"]), int(arguments.get("line") or 0), text
         else:
-            frame = frames.get(text) or frames.setdefault(text, frame_of(text))
+            frame = named_frame(text)
         if kind == "B":
             open_[place].append(len(calls[place]))
             calls[place].append((begin, math.inf, frame))
