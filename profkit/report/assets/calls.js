@@ -175,8 +175,7 @@ function startCalls() {
       const middle = event.target.offsetLeft + event.target.offsetWidth / 2;
       next = near.find((block) => block.offsetLeft + block.offsetWidth > middle) ?? near.at(-1);
     }
-    if (!next) return;
-    focusOn(next, event.target);
+    if (next) focusOn(next, event.target);
   });
 
   // Offer at most forty names: the whole list would be as long as the table.

@@ -228,8 +228,7 @@ function startFlame() {
       const beside = buttons.filter((button) => level(button) === level(buttons[at])).sort((a, b) => a.offsetLeft - b.offsetLeft);
       next = beside[beside.indexOf(buttons[at]) + (event.key === "ArrowRight" ? 1 : -1)];
     }
-    if (!next) return;
-    focusOn(next, buttons[at], { preventScroll: true });
+    if (next) focusOn(next, buttons[at], { preventScroll: true });
   });
   whole.addEventListener("click", () => go(OUTSIDE));
 
