@@ -210,49 +210,40 @@ def calls_part(graph: Mapping[str, Any]) -> str:
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:
-    compared = graph["before"] is not None
-    parts = [
-        "Each block is a function, called by the one above it; its width is its time including all callees."
-    ]
-    if compared:
-        parts.append(
-            "Red blocks have more self time in the candidate, blue ones less; grey ones are unchanged."
-        )
-    if graph["after"]["iterations"] is not None:
-        parts.append("Times are per iteration.")
-    if graph["waits"]:
-        parts.append(
-            "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU."
-        )
-    if not graph["measured"]:
-        parts.append(
-            "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
-            "same way whoever called it."
-        )
+    compared, waits = graph["before"] is not None, graph["waits"]
+    reconstructed = (
+        "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
+        "same way whoever called it."
+    )
+    sentences = {
+        "Each block is a function, called by the one above it; its width is its time including all callees.": True,
+        "Red blocks have more self time in the candidate, blue ones less; grey ones are unchanged.": compared,
+        "Times are per iteration.": graph["after"]["iterations"] is not None,
+        "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU.": waits,
+        reconstructed: not graph["measured"],
+    }
     return _frame(
         "stacks",
         title="Flame graph: what changed" if compared else "Flame graph",
-        said=escape(" ".join(parts)),
+        said=escape(" ".join(sentence for sentence, there in sentences.items() if there)),
         side=_width_by("flame-side") if compared else "",
-        measure=_frame("stack-measure") if graph["waits"] else "",
+        measure=_frame("stack-measure") if waits else "",
     )
 
 
 def timeline_section(sides: Sequence[TimelineSide]) -> str:
     states = any(side.processes for side in sides)
-    parts = []
-    if any(len(track.name) for side in sides for track in side.tracks):
-        parts.append("NVTX ranges of each thread")
-    if states:
-        parts.append("what each process's threads did (100 %: all running or runnable, at least one)")
-    if any(process.functions is not None for side in sides for process in side.processes):
-        parts.append("below it, the function in which its first thread was longest, on a CPU or waiting")
-    if any(side.runnable is not None for side in sides):
-        parts.append("the machine's runnable threads, with its CPUs as a dashed line")
-    if any(side.gpu is not None for side in sides):
-        parts.append("GPU utilisation")
-    said = "; ".join(parts) + "." if parts else ""
-    said = said[:1].upper() + said[1:]
+    functions = any(process.functions is not None for side in sides for process in side.processes)
+    machine = any(side.runnable is not None for side in sides)
+    drawn = {
+        "NVTX ranges of each thread": any(len(track.name) for side in sides for track in side.tracks),
+        "what each process's threads did (100 %: all running or runnable, at least one)": states,
+        "below it, the function in which its first thread was longest, on a CPU or waiting": functions,
+        "the machine's runnable threads, with its CPUs as a dashed line": machine,
+        "GPU utilisation": any(side.gpu is not None for side in sides),
+    }
+    said = "; ".join(what for what, there in drawn.items() if there)
+    said = f"{said[:1].upper()}{said[1:]}." if said else ""
     if len(sides) > 1:
         said += " Both runs have the same scale."
     counts = {
