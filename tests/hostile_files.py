@@ -28,8 +28,7 @@ from profkit.model import (
     ThreadSamples,
 )
 from profkit.model.columns import column_dtypes
-from profkit.model.definitions import Definition, name_digest
-from profkit.model.written_sizes import WrittenSize
+from profkit.model.thread import Definition, WrittenSize, name_digest
 from tests.programs import rows_of
 
 SAMPLES = Path(__file__).parents[1] / "sample_profiles"

@@ -11,8 +11,7 @@ import numpy as np
 
 from profkit.capture.source_cache import Sources
 from profkit.model import Process, Roots, Thread
-from profkit.model.definitions import Definition, name_digest
-from profkit.model.written_sizes import Sizes, WrittenSize
+from profkit.model.thread import Definition, Sizes, WrittenSize, name_digest
 
 #: What is set by a call, by the end of the called name.
 _CALLED: Mapping[str, Sizes] = {

@@ -34,8 +34,7 @@ from profkit.model import (
     Thread,
 )
 from profkit.model.arrays import Bools, Floats, Ints, Rows
-from profkit.model.definitions import Definition
-from profkit.model.written_sizes import WrittenSize
+from profkit.model.thread import Definition, WrittenSize
 
 _Record = TypeVar("_Record", OpenCall, Pause, Line, WrittenSize, Definition)
 

@@ -21,8 +21,8 @@ from profkit.measure import noise
 from profkit.measure.function_orders import MAD_SCALE, ascending, log_ratios, ranks
 from profkit.model import PROJECT, Profile
 from profkit.model.arrays import Bools, Floats, Ints, Rows, distinct, median
-from profkit.model.definitions import Definition, name_digest
 from profkit.model.profile import ESTIMATES
+from profkit.model.thread import Definition, name_digest
 
 _Sides: TypeAlias = tuple[Replicates, Replicates]
 #: For each row of the table, its row in either side, −1 where that lacks it.

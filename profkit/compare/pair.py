@@ -28,7 +28,7 @@ from profkit.measure.selected_processes import (
 )
 from profkit.model import Notice, Process, Profile, Run, RunSet
 from profkit.model.arrays import Index, Rows, distinct
-from profkit.model.definitions import Definition
+from profkit.model.thread import Definition
 
 Chosen = Sequence[tuple[Process, ...]]
 

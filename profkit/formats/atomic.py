@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import stat
 from collections.abc import Iterator
@@ -29,7 +30,8 @@ def replacing(
     start = os.fsdecode(os.fsencode(name)[:_NAME_BYTES])
     temporary = os.path.join(directory, f".{start}.{os.urandom(8).hex()}.tmp")
     try:
-        with open(temporary, "xb", opener=_open_private if private else None) as file:
+        opener = functools.partial(os.open, mode=0o600) if private else None
+        with open(temporary, "xb", opener=opener) as file:
             if mode is not None and mode != stat.S_IMODE(os.stat(temporary).st_mode):
                 os.chmod(temporary, mode)  # before it has content that others must not read
             yield file
@@ -45,10 +47,6 @@ def replacing(
         raise
     if durable:
         _sync_directory(directory)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _mode_of(target: str) -> int | None:
@@ -67,16 +65,13 @@ def _mode_of(target: str) -> int | None:
 
 def _sync_directory(directory: str) -> None:
     """Make the new name survive a power cut, where the system can open directories."""
-    try:
+    # Windows does not open it, and some network file systems do not sync it; the data itself is synced.
+    with contextlib.suppress(OSError):
         handle = os.open(directory, os.O_RDONLY)
-    except OSError:  # Windows
-        return
-    try:
-        os.fsync(handle)
-    except OSError:  # some network file systems refuse; the data itself is synced
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def lock(file: BinaryIO, *, wait: bool = True) -> bool:

@@ -58,11 +58,6 @@ def store_of(directory: str | os.PathLike[str] | None = None) -> Store:
     return Store(here / ".profkit" / "baselines")
 
 
-def named_baseline(text: str) -> list[str]:
-    """Return the files of ``baseline:NAME``; errors as for `Store.read`."""
-    return list(store_of().read(text.removeprefix(BASELINE)).files)
-
-
 class Store:
     """A directory of baselines."""
 
@@ -112,7 +107,6 @@ class Store:
         return name if _NAME.fullmatch(name) else ""
 
     def names(self) -> list[str]:
-        """Return the names of all baselines, sorted."""
         return sorted(path.stem for path in self.directory.glob("*.json") if _NAME.fullmatch(path.stem))
 
     def read(self, name: str) -> Baseline:

@@ -99,14 +99,10 @@ class Codec(Generic[Record]):
             name: readers.get(name) or _reader(type_, f"{record.__name__}.{name}")
             for name, type_ in self._types.items()
         }
-        self._required = [
-            field.name for field in stored if field.default is MISSING and field.default_factory is MISSING
-        ]
-        self._defaults = {
-            field.name: field.default if field.default_factory is MISSING else field.default_factory()
-            for field in stored
-            if field.name not in self._required
+        self._defaults: dict[str, Any] = {
+            f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in stored
         }
+        self._required = [name for name, default in self._defaults.items() if default is MISSING]
 
     def write(self, record: Record) -> dict[str, Any]:
         """Return the object for a record.
@@ -121,11 +117,10 @@ class Codec(Generic[Record]):
 
     def write_short(self, record: Record) -> dict[str, Any]:
         """Return the object for a record of a dataclass without the fields that have their defaults."""
-        missing = object()
         return {
             name: _plain(type_, value)
             for name, type_ in self._types.items()
-            if (value := getattr(record, name)) != self._defaults.get(name, missing)
+            if (value := getattr(record, name)) != self._defaults[name]
         }
 
     def read(self, name: str, value: Any) -> Record:
@@ -203,9 +198,15 @@ def _reader(type_: Any, where: str) -> Reader:
     if origin is Literal and all(isinstance(word, str) for word in arguments):
         return _one_of(arguments)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
-        return _tuple_of(_reader(arguments[0], where))
+        item = _reader(arguments[0], where)
+        return lambda name, value: tuple(
+            [item(f"{name} {i}", one) for i, one in enumerate(as_list(name, value))]
+        )
     if origin is Mapping and arguments[0] is str:
-        return _map_of(_reader(arguments[1], where))
+        member = _reader(arguments[1], where)
+        return lambda name, value: {
+            key: member(f"{name}.{key}", one) for key, one in as_object(name, value).items()
+        }
     if is_typeddict(type_):
         return _nested(type_).read
     if type_ is Notice:
@@ -216,7 +217,6 @@ def _reader(type_: Any, where: str) -> Reader:
 
 
 def optional(read: Reader) -> Reader:
-    """Return a reader that takes ``None`` too."""
     return lambda name, value: None if value is None else read(name, value)
 
 
@@ -241,18 +241,6 @@ def _one_of(words: Collection[str]) -> Reader:
         return word
 
     return reader
-
-
-def _tuple_of(read: Reader) -> Reader:
-    return lambda name, value: tuple(
-        [read(f"{name} {i}", item) for i, item in enumerate(as_list(name, value))]
-    )
-
-
-def _map_of(read: Reader) -> Reader:
-    return lambda name, value: {
-        key: read(f"{name}.{key}", item) for key, item in as_object(name, value).items()
-    }
 
 
 def listed(record: type[Any]) -> Reader:

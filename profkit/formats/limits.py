@@ -87,7 +87,6 @@ def names_of(profile: Profile) -> list[npt.NDArray[Any]]:
 
 
 def text_sizes(strings: Sequence[str]) -> Ints:
-    """Return the length of each string of a table."""
     return np.fromiter(map(len, strings), np.int64, len(strings))
 
 

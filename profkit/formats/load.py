@@ -143,9 +143,9 @@ def files_of(spec: StrPath) -> tuple[list[str], bool]:
     """
     text = os.fspath(spec)
     if text.startswith(BASELINE):
-        from profkit.formats.baselines import named_baseline
+        from profkit.formats.baselines import store_of
 
-        return named_baseline(text), True
+        return list(store_of().read(text.removeprefix(BASELINE)).files), True
     if os.path.isdir(text):
         found = sorted(glob.glob(os.path.join(glob.escape(text), "*.prof")))
         if not found:
@@ -330,30 +330,22 @@ def _machine(run: Run, runs: Sequence[Run]) -> Machine | None:
     if run.machine is None or run.host is None:
         return run.machine
     name = run.host.name
-    times = [
-        None if other.machine is None else other.machine.tree_cpu_s
-        for other in runs
-        if other.host is not None and other.host.name == name
-    ]
+    here = [other for other in runs if other.host is not None and other.host.name == name]
+    times = [None if other.machine is None else other.machine.tree_cpu_s for other in here]
     known = [time for time in times if time is not None]
     return replace(
         run.machine,
         tree_cpu_s=sum(known) if len(known) == len(times) else None,
-        neighbours=_neighbours(run.machine.neighbours, name, runs),
+        neighbours=_neighbours(run.machine.neighbours, here),
     )
 
 
-def _neighbours(found: Neighbours | None, host: str, runs: Sequence[Run]) -> Neighbours | None:
-    """Return a rank's neighbours without the other ranks of that host."""
+def _neighbours(found: Neighbours | None, ranks: Sequence[Run]) -> Neighbours | None:
+    """Return a rank's neighbours without the other ranks of its host."""
     if found is None:
         return None
-    ranks = {
-        process.pid
-        for run in runs
-        if run.host is not None and run.host.name == host
-        for process in run.processes
-    }
-    own = [one for one in found.listed if one.pid is not None and one.pid in ranks]
+    pids = {process.pid for rank in ranks for process in rank.processes}
+    own = [one for one in found.listed if one.pid is not None and one.pid in pids]
     if not own:
         return found
     cores = None if found.cores is None else max(0.0, found.cores - sum(one.cores for one in own))

@@ -131,11 +131,8 @@ def _read_events(path: str | os.PathLike[str], warnings: list[Notice]) -> tuple[
     magic, version, header_bytes, record_bytes = header[:4]
     if magic != b"PFKNVTXE":
         raise FormatError(path, "is not a file of NVTX events")
-    if (
-        version != _VERSION
-        or record_bytes != RECORD.itemsize
-        or not _HEADER.size <= header_bytes <= len(data)
-    ):
+    layout = version == _VERSION and record_bytes == RECORD.itemsize
+    if not (layout and _HEADER.size <= header_bytes <= len(data)):
         raise FormatError(path, f"holds NVTX events in layout version {version}; profkit reads {_VERSION}")
     if size > MOST_BYTES:
         warnings.append(Notice("nvtx-file-cut", "", {"read": MOST_BYTES}))
@@ -270,6 +267,7 @@ def _read_definitions(path: str, warnings: list[Notice]) -> Definitions:
 
 def _read_block(data: bytes, at: int, stop: int, found: Definitions) -> bool:
     """Read the definitions of one block; return false if it is damaged."""
+    by_number = {_STRING: found.names, _DOMAIN: found.domains, _THREAD: found.threads}
     stop = min(stop, len(data))
     while at + _DEFINITION.size <= stop:
         kind, size, number, extra = _DEFINITION.unpack_from(data, at)
@@ -279,14 +277,10 @@ def _read_block(data: bytes, at: int, stop: int, found: Definitions) -> bool:
         if kind > _COMMAND or start + size > stop:
             return False
         text = data[start : start + size].decode("utf-8", "replace")
-        if kind == _STRING:
-            found.names[number] = text
-        elif kind == _DOMAIN:
-            found.domains[number] = text
+        if kind in by_number:
+            by_number[kind][number] = text
         elif kind == _CATEGORY:
             found.categories[(extra, number)] = text
-        elif kind == _THREAD:
-            found.threads[number] = text
         else:
             words = data[start : start + size].decode("utf-8", "surrogateescape").rstrip("\0")
             found.command = tuple(words.split("\0"))

@@ -64,28 +64,12 @@ class Dump:
         none, unknown = np.zeros(len(strange), np.int64), np.zeros(len(shown), np.int32)
         ncalls, primitive = (np.concatenate([counts, none]) for counts in _counts(entries))
         tottime, cumtime = (np.concatenate([entries[name], none]) for name in ("tottime", "cumtime"))
-        return Profile(
-            tuple(strings),
-            file[shown],
-            line[shown],
-            name[shown],
-            unknown,
-            unknown,
-            unknown,
-            ncalls,
-            primitive,
-            tottime,
-            cumtime,
-            edges=Edges(
-                row[callers],
-                links["callee"].astype(np.int32),
-                *_counts(links),
-                links["tottime"].copy(),
-                links["cumtime"].copy(),
-            )
-            if edges
-            else None,
-        )
+        linked = None
+        if edges:
+            times = links["tottime"].copy(), links["cumtime"].copy()
+            linked = Edges(row[callers], links["callee"].astype(np.int32), *_counts(links), *times)
+        named = tuple(strings), file[shown], line[shown], name[shown], unknown, unknown, unknown
+        return Profile(*named, ncalls, primitive, tottime, cumtime, edges=linked)
 
 
 def _counts(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

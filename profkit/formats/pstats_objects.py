@@ -161,22 +161,15 @@ class _Reader(MarshalReader):
         )
 
 
-def _latin(reader: _Reader, count: int) -> str:
-    return str(reader.take(count), "latin-1")
-
-
 _READERS: dict[str, Callable[[_Reader, int], Any]] = {
     "i": lambda r, _: r.number("i"),
     "I": lambda r, _: r.number("q"),
     "l": _Reader.long,
     "g": lambda r, _: r.number("d"),
     "f": _Reader.float_text,
-    "z": lambda r, _: _latin(r, r.take(1)[0]),
-    "Z": lambda r, _: _latin(r, r.take(1)[0]),
-    "a": lambda r, _: _latin(r, r.size()),
-    "A": lambda r, _: _latin(r, r.size()),
-    "u": lambda r, _: decode_text(r.take(r.size())),
-    "s": lambda r, _: decode_text(r.take(r.size())),
+    **dict.fromkeys("zZ", lambda r, _: str(r.take(r.take(1)[0]), "latin-1")),
+    **dict.fromkeys("aA", lambda r, _: str(r.take(r.size()), "latin-1")),
+    **dict.fromkeys("us", lambda r, _: decode_text(r.take(r.size()))),
     "t": _Reader.interned_text,
     "R": _Reader.interned_reference,
     "r": _Reader.reference,
@@ -192,13 +185,10 @@ _READERS: dict[str, Callable[[_Reader, int], Any]] = {
 
 #: Types that occur only in constants of code; their values are not needed.
 _CONSTANTS: dict[str, Callable[[_Reader, int], Any]] = {
-    ".": lambda r, _: None,
-    "S": lambda r, _: None,
+    **dict.fromkeys(".S", lambda r, _: None),
     "x": lambda r, _: (r.take(r.take(1)[0]), r.take(r.take(1)[0])),
     "y": lambda r, _: r.take(16),
-    "[": lambda r, depth: r.sequence(r.size(), depth),
-    "<": lambda r, depth: r.sequence(r.size(), depth),
-    ">": lambda r, depth: r.sequence(r.size(), depth),
+    **dict.fromkeys("[<>", lambda r, depth: r.sequence(r.size(), depth)),
     ":": lambda r, depth: r.sequence(3, depth),
 }
 
@@ -219,13 +209,7 @@ def _time(value: Any) -> float:
 
 
 def _is_key(value: Any) -> bool:
-    return (
-        isinstance(value, tuple)
-        and len(value) == 3
-        and isinstance(value[0], str)
-        and type(value[1]) is int
-        and isinstance(value[2], str)
-    )
+    return isinstance(value, tuple) and [*map(type, value)] == [str, int, str]
 
 
 def decode_dump(data: bytes, budget: Budget, *, edges: bool) -> Dump:

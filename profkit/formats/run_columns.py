@@ -132,7 +132,6 @@ def gather_strings(strings: Strings, prefix: str) -> Iterator[tuple[str, Array]]
 
 
 def _stored(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Return values as a file stores them."""
     return values.astype(dtype.newbyteorder("<"), copy=False)
 
 
@@ -189,15 +188,12 @@ def _read_columns(members: Members, group: Group) -> dict[str, Array]:
 
 
 def _read_strings(members: Members, prefix: str) -> tuple[str, ...]:
-    """Read the string table whose members have the prefix."""
     text, at = f"{prefix}strings", f"{prefix}string_offsets"
     size, count = members.most(text, np.dtype(np.uint8)), members.most(at, COUNT)
     members.budget.spend("bytes of strings", size)
     members.budget.spend("strings", count)
-    raw, offsets = (
-        _read_column(members, text, np.dtype(np.uint8), size),
-        _read_column(members, at, COUNT, count),
-    )
+    raw = _read_column(members, text, np.dtype(np.uint8), size)
+    offsets = _read_column(members, at, COUNT, count)
     ascending = len(offsets) >= 2 and offsets[0] == 0 and offsets[-1] == len(raw)
     if not ascending or (np.diff(offsets) < 0).any():
         raise MemberError("string_offsets.npy does not fit strings.npy")

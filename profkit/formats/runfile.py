@@ -49,7 +49,6 @@ from profkit.formats.run_json import Members
 from profkit.model import (
     CallSums,
     Edges,
-    Manifest,
     Paths,
     Process,
     Profile,
@@ -61,6 +60,7 @@ from profkit.model import (
     Thread,
     ThreadSamples,
 )
+from profkit.model.arrays import known
 from profkit.model.estimates import exact_estimates, stated
 from profkit.model.merge import Strings, merge_profiles
 from profkit.model.profile import ESTIMATES
@@ -100,7 +100,6 @@ _ZIP_ERRORS = (
     KeyError,
     ValueError,
     OverflowError,
-    NotImplementedError,
     RuntimeError,
     IndexError,
 )
@@ -181,19 +180,15 @@ class _Columns:
 
     def add(self, processes: Sequence[Process]) -> None:
         threads = [thread for process in processes for thread in process.threads]
-        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
-        ranges = [process.ranges for process in processes if process.ranges is not None]
-        samples = [process.samples for process in processes if process.samples is not None]
-        paths = [thread.paths for thread in threads if thread.paths is not None]
         profiles = [thread.profile for thread in threads]
-        edges = [profile.edges for profile in profiles if profile.edges is not None] or [Edges.empty()]
+        inside = known(thread.range_calls for thread in threads)
         groups = (
-            (EDGES, edges),
+            (EDGES, known(profile.edges for profile in profiles) or [Edges.empty()]),
             (CONTEXTS, inside),
             (INSIDE, inside),
-            (PATHS, paths),
-            (RANGES, ranges),
-            (SAMPLES, samples),
+            (PATHS, known(thread.paths for thread in threads)),
+            (RANGES, known(process.ranges for process in processes)),
+            (SAMPLES, known(process.samples for process in processes)),
         )
         portion: dict[str, tuple[int, int]] = {}
         for name, values in itertools.chain(
@@ -287,11 +282,7 @@ class _Documents:
 
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file; raise only `FormatError`.
-
-    Without `edges` every ``profile.edges`` and ``thread.paths`` is ``None``; without `processes` only the manifest
-    is read.
-    """
+    """Read a run file as `load.load_run` does; without `edges`, every ``thread.paths`` is ``None`` too."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = Members(archive, os.path.getsize(path))
@@ -299,10 +290,6 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
     except OSError as error:
         reason = error.strerror or str(error)
         raise FormatError(path, f"cannot be read: {reason}", "check path and permissions") from None
-    except _NewerSchema as error:
-        raise FormatError(
-            path, f"was written as {error}; this profkit reads {SCHEMA}", "use a newer profkit"
-        ) from None
     except LimitError as error:
         raise FormatError(path, str(error), "profkit does not write such files") from None
     except (MemberError, ProfileError, *_ZIP_ERRORS) as error:
@@ -312,19 +299,12 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
         ) from None
 
 
-class _NewerSchema(Exception):  # noqa: N818 - becomes a FormatError in `read_run`
-    """The archive has a later major version; the message is its schema."""
-
-
 def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:
-    """Read everything, or only the manifest."""
     if _MANIFEST not in members.sizes:
         raise MemberError(f"it has no {_MANIFEST}, so profkit did not write it")
     document = as_object(_MANIFEST, members.json(_MANIFEST))
-    _check_schema(document.get("schema"))
-    manifest: Manifest | None = None
-    if document.get("captured", True) is not False:
-        manifest = run_json.read_manifest(document)
+    _check_schema(path, document.get("schema"))
+    manifest = run_json.read_manifest(document) if document.get("captured", True) is not False else None
     run = Run(
         path,
         _read_processes(members, edges) if processes else (),
@@ -360,7 +340,7 @@ def _spend_texts(budget: Budget, run: Run) -> None:
     budget.spend("notices", notices)
 
 
-def _check_schema(schema: Any) -> None:
+def _check_schema(path: str, schema: Any) -> None:
     family, _, major = SCHEMA.partition("/")
     if not isinstance(schema, str) or not schema.startswith(f"{family}/"):
         raise MemberError(f"{_MANIFEST} names no schema")
@@ -368,7 +348,8 @@ def _check_schema(schema: Any) -> None:
     if not (version.isascii() and version.isdigit() and len(version) < 9):
         raise MemberError(f"{_MANIFEST} names no version")
     if int(version) > int(major):
-        raise _NewerSchema(schema[:40])
+        problem = f"was written as {schema[:40]}; this profkit reads {SCHEMA}"
+        raise FormatError(path, problem, "use a newer profkit")
 
 
 def _process(name: str, value: Any, tables: dict[str, Table]) -> Process:

@@ -13,7 +13,7 @@ import numpy as np
 
 from profkit.identity.function_keys import function_keys
 from profkit.model import PROJECT, FunctionKey, Process, Profile, Run
-from profkit.model.written_sizes import Sizes
+from profkit.model.thread import Sizes
 
 #: Built-in functions that set the size of a library's pool, by their name in a profile.
 _NATIVE: Mapping[str, Sizes] = {

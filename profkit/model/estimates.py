@@ -22,20 +22,17 @@ FEW_SAMPLES = 2.0
 #: calls (1.96 / √15). Of fewer, errors are not symmetric.
 CUT_OFF = 0.5
 
-CallsKind: TypeAlias = Literal["exact", "estimated", "unknown"]
-TimeKind: TypeAlias = Literal["exact", "sampled"]
-
 Columns: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 
-def call_kind(low: float, high: float) -> CallsKind:
+def call_kind(low: float, high: float) -> Literal["exact", "estimated", "unknown"]:
     """Return how well a number of calls is known, from its interval."""
     if low != low:
         return "unknown"
     return "exact" if low == high else "estimated"
 
 
-def time_kind(samples: int, error: float) -> TimeKind:
+def time_kind(samples: int, error: float) -> Literal["exact", "sampled"]:
     """Return how well a self time is known, from its samples and the half width of its interval."""
     return "sampled" if samples or error else "exact"
 

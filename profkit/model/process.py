@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
@@ -173,7 +174,7 @@ class CallSums:
     """Sums of the calls of a run's processes, which may be added in portions."""
 
     def __init__(self) -> None:
-        self._sums = np.zeros(7)
+        self._sums: dict[tuple[type, str], float] = defaultdict(float)
 
     def add(self, processes: Sequence[Process]) -> None:
         """Add the calls of some processes.
@@ -183,21 +184,11 @@ class CallSums:
         ProfileError
             A sum exceeds `EXACT`; several such runs would overflow 64 bits.
         """
-        threads = [thread for process in processes for thread in process.threads]
-        profiles = [thread.profile for thread in threads]
-        edges = [profile.edges for profile in profiles if profile.edges is not None]
-        inside = [thread.range_calls for thread in threads if thread.range_calls is not None]
-        for i, counts in enumerate(
-            (
-                [profile.ncalls for profile in profiles],
-                [profile.primitive_calls for profile in profiles],
-                [part.ncalls for part in edges],
-                [part.primitive_calls for part in edges],
-                [part.ncalls for part in inside],
-                [part.count for part in inside],
-                [thread.paths.ncalls for thread in threads if thread.paths is not None],
-            )
-        ):
-            self._sums[i] += sum(float(np.abs(column).sum(dtype=np.float64)) for column in counts)
-        if self._sums.max() > EXACT:
+        for thread in (thread for process in processes for thread in process.threads):
+            for part in (thread.profile, thread.profile.edges, thread.range_calls, thread.paths):
+                for name in ("ncalls", "primitive_calls", "count"):
+                    column = getattr(part, name, None)
+                    if column is not None:
+                        self._sums[type(part), name] += float(np.abs(column).sum(dtype=np.float64))
+        if max(self._sums.values(), default=0.0) > EXACT:
             raise ProfileError("its calls add up to more than any run can make")

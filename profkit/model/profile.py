@@ -143,9 +143,7 @@ class Profile:
         if len({getattr(self, name) is None for name in ESTIMATES}) > 1:
             raise ProfileError(f"functions: has some of {', '.join(ESTIMATES)}, and not all")
         low, high = self.calls_low, self.calls_high
-        if (
-            low is not None
-            and high is not None
-            and not ((low <= high) | (np.isnan(low) & np.isnan(high))).all()
-        ):
+        if low is None or high is None:
+            return
+        if not ((low <= high) | (np.isnan(low) & np.isnan(high))).all():
             raise ProfileError("functions: calls_low is not below calls_high")

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TypedDict
 
 from profkit.model.bounds import Count, ExitStatus, Moment, Rank, Seconds
-from profkit.model.gpu_use import GpuUse
 from profkit.model.hardware import Host, Machine, Yardstick
 from profkit.model.notices import Notice
 from profkit.model.process import CallSums, Process
@@ -44,6 +43,42 @@ class Sampler(TypedDict, total=False):
     samples: Count | None
     cpu_s: Seconds | None
     notes: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuIdle:
+    """What the thread that launches GPU work did while no GPU worked, for `seconds`.
+
+    Attributes
+    ----------
+    function
+        Innermost function, call or NVTX range; empty where nothing was recorded.
+    within
+        Innermost Python function around it; empty if none.
+    """
+
+    function: str
+    within: str
+    seconds: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    """GPU activity in a trace.
+
+    Attributes
+    ----------
+    span_s
+        Seconds from the first GPU activity to the last.
+    busy_s
+        Seconds of the span in which at least one GPU ran a kernel, a copy or a memset.
+    idle
+        What the CPU did in the rest, longest first.
+    """
+
+    span_s: Seconds
+    busy_s: Seconds
+    idle: tuple[GpuIdle, ...] = ()
 
 
 #: Prefix of a baseline's name: ``baseline:main``; alone, it is the baseline in use.

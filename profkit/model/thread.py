@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from profkit.model.bounds import Count, Id, MomentNs, Seconds, SignedSeconds
-from profkit.model.definitions import Definition
 from profkit.model.paths import Paths
 from profkit.model.pauses import Pause
 from profkit.model.profile import Profile
 from profkit.model.range_calls import RangeCalls
-from profkit.model.written_sizes import WrittenSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,61 @@ class Slice:
     begin_ns: MomentNs
     end_ns: MomentNs
     seconds: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A function of the program that is in no profile of a sampled run.
+
+    Attributes
+    ----------
+    beside
+        Row in the thread's profile of a function of the same file.
+    name
+        `name_digest` of its qualified name.
+    source_hash
+        As in `Profile`.
+    """
+
+    beside: Count
+    name: str
+    source_hash: str
+
+
+def name_digest(qualname: str) -> str:
+    """Return 16 hexadecimal digits of the SHA-256 of a qualified name."""
+    return hashlib.sha256(qualname.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+#: What a call sets that sets a number of threads or processes: the threads of a library, or workers.
+Sizes: TypeAlias = Literal[
+    "torch",
+    "opencv",
+    "numexpr",
+    "numba",
+    "tensorflow",
+    "threadpoolctl",
+    "pool",
+    "process-executor",
+    "thread-executor",
+    "loader",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSize:
+    """A function of the program whose source contains a call of `Sizes`, whether or not it was seen to be made.
+
+    Attributes
+    ----------
+    function
+        Row in the thread's profile.
+    sets
+        What it sets.
+    """
+
+    function: Count
+    sets: Sizes
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,6 @@ LEAST_PART = 0.01
 HARDLY_COMPARABLE = 0.5
 #: Kinds of advice that always get a line.
 _LAST = ("not-the-code", "verify")
-#: Facts of a run that are shown here.
 _FACTS = ("command", "time", "GPU", "functions", "capture", "exit status")
 
 

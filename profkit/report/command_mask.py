@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import cache
 
 from profkit.model import PROJECT
 from profkit.report.known_words import NUMBER, is_known, is_number, is_standard_module, suffix_of
@@ -67,20 +67,16 @@ def kind_of(text: str) -> str:
     return "hex" if _HEX_DIGITS.fullmatch(text) else "text"
 
 
-@dataclass(slots=True, eq=False)
 class CommandMask:
     """Mask the command lines of one report by what was learned of its runs."""
 
-    learned: LearnedTexts
-    _lines: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    def __init__(self, learned: LearnedTexts) -> None:
+        self.learned = learned
+        self._masked = cache(self._words)
 
     def words(self, command: Sequence[str]) -> tuple[str, ...]:
         """Return the masked words of a command line; words beyond `MOST_WORDS` are only counted."""
-        line = tuple(command)
-        known = self._lines.get(line)
-        if known is None:
-            known = self._lines[line] = self._words(line)
-        return known
+        return self._masked(tuple(command))
 
     def _words(self, line: tuple[str, ...]) -> tuple[str, ...]:
         shown: list[str] = []
@@ -191,17 +187,12 @@ class CommandMask:
         return at == len(text) and (joined <= 1 or "," in text)
 
     def _is_module(self, name: str) -> bool:
+        top, *inner = name.split(".")
+        learned = self.learned.parts
         return (
             re.fullmatch(r"[A-Za-z_][\w.]{0,200}", name) is not None
-            and all(
-                part in self.learned.parts or is_known(part) or part.startswith("__")
-                for part in name.split(".")[1:]
-            )
-            and (
-                (top := name.partition(".")[0]) in self.learned.parts
-                or is_known(top)
-                or is_standard_module(top)
-            )
+            and (top in learned or is_known(top) or is_standard_module(top))
+            and all(part in learned or is_known(part) or part.startswith("__") for part in inner)
         )
 
     def _host(self, text: str) -> str | None:

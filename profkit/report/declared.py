@@ -22,17 +22,12 @@ class Kind(enum.Enum):
     LABEL = "label"
     #: A file that the user named: its base name, masked like `NAME`.
     FILE = "user_file"
-    #: A directory of the machine.
     PLACE = "place"
-    #: A host.
     HOST = "host"
-    #: A user of the machine.
     USER = "user"
-    #: A scheduler's job.
     JOB = "job"
     #: Another program of the machine, its container, job or unit: hidden in posted reports.
     PROGRAM = "program"
-    #: The words of a command line.
     COMMAND = "command"
     #: Environment variables: by name, or ``NAME=value``.
     ENVIRONMENT = "environment"

@@ -112,15 +112,8 @@ def _labels(wanted: Sequence[tuple[float, tuple[str, str], str]], x: float, *, l
             parts.append(element("line", x1=x + side * 4, y1=y, x2=x + side * 13, y2=place, class_="lead"))
         minor_text = element("tspan", escape(minor), class_="minor") if minor else ""
         text = f"{minor_text} {escape(main)}" if left else f"{escape(main)} {minor_text}"
-        parts.append(
-            element(
-                "text",
-                text.strip(),
-                x=x + side * 16,
-                y=place + 4,
-                class_=f"name {tone}" + (" end" if left else ""),
-            )
-        )
+        kind = f"name {tone}" + (" end" if left else "")
+        parts.append(element("text", text.strip(), x=x + side * 16, y=place + 4, class_=kind))
     return parts
 
 

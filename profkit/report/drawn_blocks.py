@@ -223,9 +223,8 @@ def trend_lines(trend: Trend, columns: int) -> Iterator[Line]:
 def _said(trend: Trend) -> str:
     lines = "; ".join(f"{spark.title} {spark.reach}" for spark in sparks(trend, 1)[0])
     marks = "; ".join(f"{trend.labels[mark.at]}: {mark.text}" for mark in trend.marks)
-    return f"{len(trend.labels)} {trend.points}: {lines}. " + (
-        f"Changes: {marks}." if marks else "No change."
-    )
+    changes = f"Changes: {marks}." if marks else "No change."
+    return f"{len(trend.labels)} {trend.points}: {lines}. {changes}"
 
 
 def trend_drawing(trend: Trend) -> Drawing:
@@ -255,27 +254,18 @@ def trend_drawing(trend: Trend) -> Drawing:
 
 def _drawn_line(trend: Trend, line: TrendLine, top: float, tall: float, step: float) -> str:
     low, high = _limits(line)
-    points: list[tuple[float, float, str]] = []
+    points: list[tuple[str, str, str]] = []
     for at, value in enumerate(line.values):
         if value is not None:
             y = top + tall * (1 - (value - low) / (high - low))
-            points.append(
-                (_LEFT + step * at, y, f"{trend.labels[at]}: {line.title} {format_one(line.kind, value)}")
-            )
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
-    dots = []
-    if len(points) <= _DOTS:
-        dots = [
-            element(
-                "circle",
-                element("title", escape(text)),
-                cx=f"{x:.1f}",
-                cy=f"{y:.1f}",
-                r=3,
-                class_="trend-dot",
-            )
-            for x, y, text in points
-        ]
+            said = f"{trend.labels[at]}: {line.title} {format_one(line.kind, value)}"
+            points.append((f"{_LEFT + step * at:.1f}", f"{y:.1f}", said))
+    path = "M" + "L".join(f"{x} {y}" for x, y, _ in points)
+    dots = [
+        element("circle", element("title", escape(said)), cx=x, cy=y, r=3, class_="trend-dot")
+        for x, y, said in points
+        if len(points) <= _DOTS
+    ]
     words = [
         svg_text(line.title, _LEFT - 12, top + tall / 2 + 5, "trend-title end"),
         svg_text(format_one(line.kind, high), _RIGHT + 12, top + 10, "trend-axis"),

@@ -33,12 +33,10 @@ from profkit.report.text import shorten_middle, unbroken
 
 #: Colours of the bar beside a verdict, visible on light and dark ground.
 _TONES = {"bad": "#d9534f", "good": "#3d8bd4", "unsure": "#c98a1b"}
-#: Most rows of a table, and most characters of a cell.
 MOST_ROWS = 10
 MOST_CELL = 120
 #: Most columns of a table; the greatest priority is dropped first.
 MOST_COLUMNS = 7
-#: Width of a trend, in characters.
 _TREND_COLUMNS = 80
 
 _FRAME = "border-left:4px solid {};padding:2px 0 2px 12px;margin:4px 0 8px"
@@ -63,12 +61,8 @@ def fragment(document: Document) -> str:
 
 
 def _section(section: Section) -> str:
-    heading = (
-        element("p", element("strong", escape(section.title)), style="margin:8px 0 2px")
-        if section.title
-        else ""
-    )
-    return heading + "".join(map(_block, section.blocks))
+    heading = element("p", element("strong", escape(section.title)), style="margin:8px 0 2px")
+    return (heading if section.title else "") + "".join(map(_block, section.blocks))
 
 
 def _block(block: Block) -> str:
@@ -83,14 +77,14 @@ def _block(block: Block) -> str:
         rows = tuple(Row((title, *(cell.shown for cell in cells))) for title, cells in block.rows)
         return table_markup(Table(columns, rows)) + _note(block.note)
     if isinstance(block, Trend):
-        return _trend(block)
+        lines = "\n".join(text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS))
+        return element("pre", escape(lines), style="margin:2px 0 8px;line-height:1.2")
     if isinstance(block, Facts):
         return table_markup(Table((Column(""), Column("")), tuple(map(Row, block.items))))
     if isinstance(block, Bullets):
         if block.commands:
-            return element(
-                "pre", escape("\n".join(block.items)), style="margin:2px 0 8px;white-space:pre-wrap"
-            )
+            commands = escape("\n".join(block.items))
+            return element("pre", commands, style="margin:2px 0 8px;white-space:pre-wrap")
         return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
         return _note(block.text)
@@ -108,11 +102,6 @@ def _verdict(block: VerdictBlock) -> str:
         element("p", escape(unbroken(block.summary)), style="margin:2px 0"),
         style=_FRAME.format(_TONES[block.tone]),
     )
-
-
-def _trend(block: Trend) -> str:
-    lines = "\n".join(text_of(line)[2:] for line in trend_lines(block, _TREND_COLUMNS))
-    return element("pre", escape(lines), style="margin:2px 0 8px;line-height:1.2")
 
 
 def _note(text: str) -> str:

@@ -21,52 +21,28 @@ from profkit.report.markup import assets, element, escape
 from profkit.report.pictures import page_json
 from profkit.report.waits import states_key, waits_section
 
-_STYLES = (
-    "colours.css",
-    "page.css",
-    "waterfall.css",
-    "slopes.css",
-    "heat.css",
-    "trend.css",
-    "figures.css",
-    "flame.css",
-)
-_SCRIPTS = ("format.js", "model.js", "table.js", "calls.js", "flame.js", "timeline.js", "page.js")
+_STYLES = ("colours", "page", "waterfall", "slopes", "heat", "trend", "figures", "flame")
+_SCRIPTS = ("format", "model", "table", "calls", "flame", "timeline", "page")
 
 
 def render(document: Document) -> str:
-    style = assets(*_STYLES)
+    style = assets(*(f"{name}.css" for name in _STYLES))
     # The script's parts share one scope.
-    script = f'(() => {{\n"use strict";\n{assets(*_SCRIPTS)}}})();\n'
+    parts = assets(*(f"{name}.js" for name in _SCRIPTS))
+    script = f'(() => {{\n"use strict";\n{parts}}})();\n'
     verdict = document.first(VerdictBlock)
     title = document.title if verdict is None else f"{verdict.named} · {document.title}"
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    head = "".join(
-        (
-            '<meta charset="utf-8">',
-            element("meta", http_equiv="Content-Security-Policy", content=policy),
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            '<meta name="referrer" content="no-referrer">',
-            element("title", escape(title)),
-            f"<style>{style}</style>",
-        )
-    )
-    body = "".join(
-        (
-            '<a class="skip" href="#answer">To the answer</a>',
-            element("header", escape(document.title), class_="top"),
-            '<main id="answer">',
-            *_answer(document),
-            *_pictures(document),
-            *_folded(document),
-            "</main>",
-            f'<script type="application/json" id="data">{page_json(document.figures)}</script>',
-            f"<script>{script}</script>",
-        )
+    head = _frame("head", policy=escape(policy), title=escape(title), style=style)
+    body = _frame(
+        "body",
+        title=escape(document.title),
+        content="".join((*_answer(document), *_pictures(document), *_folded(document))),
+        data=page_json(document.figures),
+        script=script,
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
 
@@ -139,11 +115,8 @@ def _pictures(document: Document) -> Iterator[str]:
         yield from _cards(tables)
     if not _drawn(document):
         for section in _of_role(document, ""):
-            yield (
-                _fold(section.title, _blocks(section))
-                if section.detail
-                else _section(section, _blocks(section))
-            )
+            content = _blocks(section)
+            yield _fold(section.title, content) if section.detail else _section(section, content)
 
 
 def _folded(document: Document) -> Iterator[str]:
@@ -178,15 +151,13 @@ def _is_said(section: Section) -> bool:
 
 
 def _fold(title: str, content: str, name: str | None = None) -> str:
-    return element(
-        "details", element("summary", element("h2", escape(title))), content, class_="card", id=name
-    )
+    summary = element("summary", element("h2", escape(title)))
+    return element("details", summary, content, class_="card", id=name)
 
 
 def _section(section: Section, content: str) -> str:
-    return element(
-        "section", element("h2", escape(section.title)), content, class_=f"card {section.role}".strip()
-    )
+    heading = element("h2", escape(section.title))
+    return element("section", heading, content, class_=f"card {section.role}".strip())
 
 
 def _slopes(slopes: Slopes) -> str:
@@ -203,11 +174,6 @@ def _slopes(slopes: Slopes) -> str:
     return element("section", element("h2", "How the ranking moved"), figure, class_="card")
 
 
-_NO_SCRIPT = (
-    '<noscript><p class="note">This part is drawn by a script, which is turned off here.</p></noscript>'
-)
-
-
 @cache
 def _frames() -> Mapping[str, Template]:
     parts = (part.splitlines() for part in assets("frames.html").split("\n\n"))
@@ -216,7 +182,7 @@ def _frames() -> Mapping[str, Template]:
 
 def _frame(frame: str, /, **parts: str) -> str:
     """Fill a frame with parts that are markup already."""
-    return _frames()[frame].substitute(parts, no_script=_NO_SCRIPT)
+    return _frames()[frame].substitute(parts, no_script=_frames()["no-script"].template)
 
 
 def _choice(name: str, legend: str, first: tuple[str, str], second: tuple[str, str]) -> str:
@@ -231,64 +197,53 @@ def _width_by(name: str) -> str:
 
 def calls_part(graph: Mapping[str, Any]) -> str:
     compared, left_out = graph["before"] is not None, graph["left_out"]
-    side = _width_by("width") if compared else ""
-    colour = "Red took more seconds in the candidate, blue less. " if compared else ""
-    left = (
-        f"{left_out:,} calls are left out; none of them took more than {units.seconds(graph['left_out_s'])}."
-        if left_out
-        else ""
-    )
-    made = (
+    said = (
         "One function stands in the middle, with its callers above it and its callees below, and the values "
-        f"measured for each pair. {colour}{left}"
+        "measured for each pair."
     )
-    return _frame("calls", said=escape(made.strip()), side=side)
+    if compared:
+        said += " Red took more seconds in the candidate, blue less."
+    if left_out:
+        most = units.seconds(graph["left_out_s"])
+        said += f" {left_out:,} calls are left out; none of them took more than {most}."
+    return _frame("calls", said=escape(said), side=_width_by("width") if compared else "")
 
 
 def stacks_section(graph: Mapping[str, Any]) -> str:
-    compared = graph["before"] is not None
-    parts = [
-        "Each block is a function, called by the one above it; its width is its time including all callees."
-    ]
-    if compared:
-        parts.append(
-            "Red blocks have more self time in the candidate, blue ones less; grey ones are unchanged."
-        )
-    if graph["after"]["iterations"] is not None:
-        parts.append("Times are per iteration.")
-    if graph["waits"]:
-        parts.append(
-            "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU."
-        )
-    if not graph["measured"]:
-        parts.append(
-            "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
-            "same way whoever called it."
-        )
+    compared, waits = graph["before"] is not None, graph["waits"]
+    reconstructed = (
+        "Stacks are reconstructed from pairs of caller and callee, as if a function divided its time in the "
+        "same way whoever called it."
+    )
+    sentences = {
+        "Each block is a function, called by the one above it; its width is its time including all callees.": True,
+        "Red blocks have more self time in the candidate, blue ones less; grey ones are unchanged.": compared,
+        "Times are per iteration.": graph["after"]["iterations"] is not None,
+        "The line at the bottom of a block: how much of it was queued for a CPU, and off the CPU.": waits,
+        reconstructed: not graph["measured"],
+    }
     return _frame(
         "stacks",
         title="Flame graph: what changed" if compared else "Flame graph",
-        said=escape(" ".join(parts)),
+        said=escape(" ".join(sentence for sentence, there in sentences.items() if there)),
         side=_width_by("flame-side") if compared else "",
-        measure=_frame("stack-measure") if graph["waits"] else "",
+        measure=_frame("stack-measure") if waits else "",
     )
 
 
 def timeline_section(sides: Sequence[TimelineSide]) -> str:
     states = any(side.processes for side in sides)
-    parts = []
-    if any(len(track.name) for side in sides for track in side.tracks):
-        parts.append("NVTX ranges of each thread")
-    if states:
-        parts.append("what each process's threads did (100 %: all running or runnable, at least one)")
-    if any(process.functions is not None for side in sides for process in side.processes):
-        parts.append("below it, the function in which its first thread was longest, on a CPU or waiting")
-    if any(side.runnable is not None for side in sides):
-        parts.append("the machine's runnable threads, with its CPUs as a dashed line")
-    if any(side.gpu is not None for side in sides):
-        parts.append("GPU utilisation")
-    said = "; ".join(parts) + "." if parts else ""
-    said = said[:1].upper() + said[1:]
+    functions = any(process.functions is not None for side in sides for process in side.processes)
+    machine = any(side.runnable is not None for side in sides)
+    drawn = {
+        "NVTX ranges of each thread": any(len(track.name) for side in sides for track in side.tracks),
+        "what each process's threads did (100 %: all running or runnable, at least one)": states,
+        "below it, the function in which its first thread was longest, on a CPU or waiting": functions,
+        "the machine's runnable threads, with its CPUs as a dashed line": machine,
+        "GPU utilisation": any(side.gpu is not None for side in sides),
+    }
+    said = "; ".join(what for what, there in drawn.items() if there)
+    said = f"{said[:1].upper()}{said[1:]}." if said else ""
     if len(sides) > 1:
         said += " Both runs have the same scale."
     counts = {

@@ -86,7 +86,8 @@ def block_markup(block: Block) -> str:
     if isinstance(block, HeatMap):
         return _heat_map(block)
     if isinstance(block, Trend):
-        return _trend(block)
+        drawn = trend_drawing(block)
+        return _wide(drawn.picture("trend", drawn.said), "trend")
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Facts):
@@ -94,9 +95,8 @@ def block_markup(block: Block) -> str:
         return element("dl", *items, class_="facts")
     if isinstance(block, Bullets):
         if block.commands:
-            return element(
-                "pre", "\n".join(element("code", escape(item)) for item in block.items), tabindex=0
-            )
+            codes = "\n".join(element("code", escape(item)) for item in block.items)
+            return element("pre", codes, tabindex=0)
         return element("ul", *(element("li", escape(unbroken(item))) for item in block.items))
     if isinstance(block, Note):
         return element("p", escape(unbroken(block.text)), class_=f"note {block.tone}".strip())
@@ -109,21 +109,16 @@ def _verdict(block: VerdictBlock) -> str:
         bar = _bar(block.confidence, "sure")
         sure = element("p", f"Confidence {units.confidence(block.confidence)} ", bar, class_="confidence")
     sign = element("span", SIGNS[block.tone], class_="sign", aria_hidden="true")
+    # The cause is what scripts match.
+    cause = f" {element('small', escape(f'({block.cause})'))}" if block.cause else ""
     return element(
         "div",
         sign,
-        element("h1", _headline(block)),
+        element("h1", escape(block.headline), cause),
         sure,
         element("p", escape(unbroken(block.summary)), class_="summary"),
         class_=f"verdict {block.tone}",
     )
-
-
-def _headline(block: VerdictBlock) -> str:
-    """Return the headline, with the cause that scripts match in smaller type."""
-    if not block.cause:
-        return escape(block.headline)
-    return f"{escape(block.headline)} {element('small', escape(f'({block.cause})'))}"
 
 
 def _heat_map(block: HeatMap) -> str:
@@ -137,11 +132,6 @@ def _heat_map(block: HeatMap) -> str:
     return _wide(body, "heat map") + _note(block.note)
 
 
-def _trend(block: Trend) -> str:
-    drawn = trend_drawing(block)
-    return _wide(drawn.picture("trend", drawn.said), "trend")
-
-
 def _heat_cell(cell: HeatCell) -> str:
     level = "none" if cell.heat is None else str(min(_HEAT_LEVELS - 1, int(cell.heat * _HEAT_LEVELS)))
     mark = '<span aria-hidden="true">●</span> <span class="hear">best</span>' if cell.marked else ""
@@ -152,17 +142,11 @@ def _table(table: Table) -> str:
     if not table.rows:
         return _note(table.note)
     marks = any(row.marked for row in table.rows)
-    heads = (
-        [element("th", element("span", "moved", class_="hear"), class_="mark", scope="col")] if marks else []
-    )
-    heads += [
-        element(
-            "th", escape(column.title), scope="col", class_="number" if is_numeric(column) else column.kind
-        )
-        if column.title
-        else element("td")
-        for column in table.columns
-    ]
+    heads = [element("th", element("span", "moved", class_="hear"), class_="mark", scope="col")] * marks
+    for column in table.columns:
+        kind = "number" if is_numeric(column) else column.kind
+        head = element("th", escape(column.title), scope="col", class_=kind)
+        heads.append(head if column.title else element("td"))
     rows = "".join(_row(table.columns, row, marks) for row in table.rows)
     body = element("table", element("thead", element("tr", *heads)), element("tbody", rows), class_="said")
     return _wide(body, "table") + _note(table.note)
@@ -195,10 +179,8 @@ def _row(columns: tuple[Column, ...], row: Row, marks: bool) -> str:
             text = element("code", element("bdi", text.replace("/", "/<wbr>")))
         elif column.kind == "change":
             kind += " change"
-        if column.kind == "name":
-            cells.append(element("th", text, scope="row", class_=kind))
-        else:
-            cells.append(element("td", text, class_=kind))
+        tag, scope = ("th", "row") if column.kind == "name" else ("td", None)
+        cells.append(element(tag, text, scope=scope, class_=kind))
     return element("tr", *cells, class_=f"{row.tone} {'marked' if row.marked else ''}".strip() or None)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from functools import cache
-from importlib import resources
 
 from profkit.capture.agent.settings import RECORDED_VARIABLES
+from profkit.report.markup import assets
 
 #: Separators in a compound such as ``use-hwthread-cpus``, whose parts must all be known.
 _PARTS = re.compile(r"[._-]+")
@@ -28,8 +28,7 @@ _APART = ("suffixes", "messages")
 
 def asset_lines(name: str) -> list[str]:
     """Return a file of ``assets`` as lines, without empty ones and comments."""
-    text = (resources.files("profkit.report") / "assets" / name).read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if line and line[0] != "#"]
+    return [line for line in assets(name).splitlines() if line and line[0] != "#"]
 
 
 @cache

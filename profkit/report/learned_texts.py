@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from profkit.identity.rooted_paths import normalise, rooted
 from profkit.model import PROJECT, SITE, STDLIB, Run
@@ -51,7 +51,7 @@ class LearnedTexts:
     """The private texts and the shown names of `runs` (baseline's first), and of who makes the report."""
 
     def __init__(
-        self, runs: Iterable[Run], *, home: str, user: str, host: str, pseudonyms: Pseudonyms | None
+        self, runs: Sequence[Run], *, home: str, user: str, host: str, pseudonyms: Pseudonyms | None
     ) -> None:
         self.placeholders = Placeholders()
         self.private = PrivateTexts(self.placeholders.secret)
@@ -65,10 +65,9 @@ class LearnedTexts:
         self.files: set[str] = set()
         self.parts: set[str] = set()
         self.lost: set[str] = set()
-        gathered = list(runs)
-        for run in gathered:
+        for run in runs:
             self._learn_what_is_masked(run)
-        for run in gathered:
+        for run in runs:
             self._learn_machines_and_users(run)
         self._learn_host(host)
         self._learn_user(user)
@@ -77,14 +76,14 @@ class LearnedTexts:
         if len(home.lstrip("/\\")) > 1:
             self.home = re.compile(rf"{re.escape(home)}(?![\w.-])")
             self._learn_user(base_name(home))
-        for run in gathered:
+        for run in runs:
             self._learn_places(run)
             self._learn_files(run)
         if pseudonyms is not None:
             self.files = set(filter(pseudonyms.are_public, self.files))
             self.parts = set(filter(pseudonyms.are_public, self.parts))
         self.lost = {part for part in self.lost - self.parts if not is_known(part)}
-        for run in gathered:
+        for run in runs:
             self._learn_secrets(run)
 
     def _learn_what_is_masked(self, run: Run) -> None:
@@ -198,12 +197,7 @@ class LearnedTexts:
 
     def _learn_secret(self, value: str) -> None:
         """Mask a secret everywhere, unless it is short or a common word, which occur by chance."""
-        if (
-            len(value) >= 6
-            and not is_said(value)
-            and not is_number(value)
-            and not PLACEHOLDER.fullmatch(value)
-        ):
+        if len(value) >= 6 and not (is_said(value) or is_number(value) or PLACEHOLDER.fullmatch(value)):
             self.private.add_secret(value)
 
     def prefix(self, root: str, prefix: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from profkit.measure.side_facts import LEAST_GPU_SHARE, gpu_share
 from profkit.measure.side_machines import NOTICED, speeds
 from profkit.model import Machine, Neighbour, Neighbours, Run
-from profkit.model.gpu_use import GpuUse
+from profkit.model.run import GpuUse
 from profkit.report import units
 from profkit.report.document import Note, Section
 from profkit.report.jsonvalues import members

@@ -266,10 +266,6 @@ def _code(text: str) -> str:
     return f"<code>{_broken(text, _LINKED_IN_CODE)}</code>" if text else ""
 
 
-def _escaped(text: str) -> str:
-    return _UNDERSCORE.sub("&#95;", text.translate(_MARKUP))
-
-
 def _prose(text: str) -> str:
     """Escape running text; empty elements break up would-be references and links."""
     return _broken(text, _LINKED, _COMMIT)
@@ -292,4 +288,5 @@ def _broken(text: str, linked: re.Pattern[str], commit: re.Pattern[str] | None =
         for found in commit.finditer(text):
             places.update(range(found.start() + _NO_COMMIT, found.end(), _NO_COMMIT))
     bounds = [0, *sorted(places), len(text)]
-    return _BREAK.join(_escaped(text[begin:end]) for begin, end in pairwise(bounds))
+    parts = (text[begin:end].translate(_MARKUP) for begin, end in pairwise(bounds))
+    return _BREAK.join(_UNDERSCORE.sub("&#95;", part) for part in parts)

@@ -45,14 +45,8 @@ class Drawing(NamedTuple):
 
     def picture(self, kind: str, said: str) -> str:
         """Return an ``svg`` element that scales with the page."""
-        return element(
-            "svg",
-            self.markup,
-            viewBox=f"0 0 {self.width:g} {self.height:g}",
-            role="img",
-            aria_label=said,
-            class_=kind,
-        )
+        box = f"0 0 {self.width:g} {self.height:g}"
+        return element("svg", self.markup, viewBox=box, role="img", aria_label=said, class_=kind)
 
 
 def assets(*names: str) -> str:

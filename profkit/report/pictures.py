@@ -342,10 +342,7 @@ def _microseconds(values: Floats) -> Written:
 
 #: How arrays of a timeline are written, by field.
 _ARRAYS: Mapping[str, Callable[[Floats], str]] = {
-    "running": _shares,
-    "queued": _shares,
-    "gpu": _shares,
+    **dict.fromkeys(("running", "queued", "gpu"), _shares),
     "runnable": _tenths,
-    "begin": _microseconds,
-    "took": _microseconds,
+    **dict.fromkeys(("begin", "took"), _microseconds),
 }

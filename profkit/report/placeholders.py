@@ -7,6 +7,7 @@ before. The letter is the order of first use, which reveals nothing of the text.
 from __future__ import annotations
 
 import builtins
+import functools
 import hashlib
 import hmac
 import re
@@ -29,11 +30,13 @@ PLACEHOLDER = re.compile(
     r"|\*\*\*(?:-[a-z]{1,4}(?![A-Za-z0-9]))?"
     r"|(?<![A-Za-z0-9])(?:host|job)-[a-z]{1,4}(?![A-Za-z0-9])"
 )
+#: Label of a placeholder, and the letters that number it if there are several; ``<5 words>`` has none.
+_NUMBERED = re.compile(r"^<?(.+?)(?:[ -]([a-z]{1,4}))?>?$")
 
 
 class Placeholders:
     def __init__(self) -> None:
-        self._given: dict[str, dict[Hashable, int]] = {}
+        self._given: dict[tuple[str, Hashable], int] = {}
         self._next: dict[str, int] = {}
 
     def of(self, kind: str, value: Hashable, length: int | None = None) -> str:
@@ -56,21 +59,13 @@ class Placeholders:
     def keep(self, text: str) -> None:
         """Reserve the placeholders that `text` contains from an earlier masking."""
         for found in PLACEHOLDER.finditer(text):
-            shown = found.group()
-            if not shown.startswith("<"):
-                label, _, suffix = shown.partition("-")
-            else:
-                inner = shown.strip("<>")
-                label, _, suffix = inner.rpartition(" ")
-                if not label or not suffix.isalpha() or suffix in ("words", "hosts"):
-                    label, suffix = inner, ""
+            ((label, suffix),) = _NUMBERED.findall(found.group())
             self._next[label] = max(self._next.get(label, 0), number_of(suffix) + 1)
 
     def _number(self, label: str, value: Hashable) -> int:
-        given = self._given.setdefault(label, {})
-        number = given.get(value)
+        number = self._given.get((label, value))
         if number is None:
-            number = given[value] = self._next.get(label, 0)
+            number = self._given[label, value] = self._next.get(label, 0)
             self._next[label] = number + 1
         return number
 
@@ -204,7 +199,7 @@ class Pseudonyms:
         self._secret = secret
         self._public: set[str] = set(_PYTHONS)
         self._packages: set[str] = set()
-        self._given: dict[str, str] = {}
+        self._of = functools.cache(self._shown)
         gathered = list(runs)
         for run in gathered:
             if run.manifest is not None:
@@ -246,7 +241,6 @@ class Pseudonyms:
         return top == "builtins" or top in self._packages or is_standard_module(top)
 
     def is_public(self, word: str) -> bool:
-        """Return whether a word of a name may be shown."""
         return (
             word in self._public
             or word in self._packages
@@ -263,12 +257,8 @@ class Pseudonyms:
     def masked(self, text: str) -> str:
         return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
 
-    def _of(self, word: str) -> str:
-        known = self._given.get(word)
-        if known is None:
-            known = word
-            if not self.is_public(word):
-                made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
-                known = f"n_{made.hexdigest()[:_DIGITS]}"
-            self._given[word] = known
-        return known
+    def _shown(self, word: str) -> str:
+        if self.is_public(word):
+            return word
+        made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
+        return f"n_{made.hexdigest()[:_DIGITS]}"

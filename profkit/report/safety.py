@@ -140,18 +140,13 @@ class Masker(TextMask):
         known = notice.code in SENTENCES
         units = units_of(notice.code) if known else WHERE
         subject = self._said(notice.subject, units.get("subject", ""))
-        numbers = {
-            name if known and name in units else self._number_name(name): self._said(
-                value, units.get(name, "")
-            )
-            for name, value in notice.numbers.items()
-        }
+        numbers: dict[str, Any] = {}
+        for name, value in notice.numbers.items():
+            shown = (known and name in units) or all(is_said(part) for part in name.split("_"))
+            numbers[name if shown else self.hidden(name)] = self._said(value, units.get(name, ""))
         if known or all(is_said(part) for part in notice.code.split("-")):
             return Notice(notice.code, subject, numbers)
         return Notice("text", f"{self.hidden(notice.code)}: {subject}", numbers)
-
-    def _number_name(self, name: str) -> str:
-        return name if all(is_said(part) for part in name.split("_")) else self.hidden(name)
 
     def _said(self, value: Any, unit: str) -> Any:
         """Mask a text of a notice by its unit."""
@@ -169,23 +164,17 @@ class Masker(TextMask):
         return masks.get(unit.rstrip("?"), self.message)(value)
 
     def _setting(self, setting: Setting) -> Setting:
-        def masked(value: str) -> str:
-            if not value:
-                return value
-            if setting.kind == "variable":
-                return self.variable(setting.name, value)
-            if setting.kind == "package":
-                return self.version(value)
-            if setting.kind == "pool":
-                return ", ".join(map(self._pool_size, value.split(", ")))
-            if setting.kind == "machine":
-                return self.host(value) if setting.name == "host" else self.label(value)
-            form = _REVISION if setting.kind == "source" else PYTHON
-            return self.formed(value, form)
-
-        return Setting(
-            setting.kind, self.label(setting.name), masked(setting.baseline), masked(setting.candidate)
-        )
+        masks: Mapping[str, Callable[[str], str]] = {
+            "variable": lambda value: self.variable(setting.name, value),
+            "package": self.version,
+            "pool": lambda value: ", ".join(map(self._pool_size, value.split(", "))),
+            "machine": lambda value: self.host(value) if setting.name == "host" else self.label(value),
+            "source": lambda value: self.formed(value, _REVISION),
+        }
+        mask = masks.get(setting.kind, lambda value: self.formed(value, PYTHON))
+        name = self.label(setting.name)
+        baseline, candidate = (value and mask(value) for value in (setting.baseline, setting.candidate))
+        return Setting(setting.kind, name, baseline, candidate)
 
     def _pool_size(self, text: str) -> str:
         found = _POOL_SIZE.fullmatch(text)

@@ -21,7 +21,6 @@ from profkit.report.placeholders import PLACEHOLDER, Placeholders
 class SecretRule(NamedTuple):
     """One form of a secret: `group` of `pattern`, in texts that contain one of the lower-case `needs`."""
 
-    id: str
     needs: tuple[str, ...]
     pattern: re.Pattern[str]
     group: str | int
@@ -33,10 +32,10 @@ class SecretRule(NamedTuple):
 @cache
 def rules() -> tuple[SecretRule, ...]:
     found = []
-    for name, needs, expression in (line.split(maxsplit=2) for line in asset_lines("secret-rules.txt")):
+    for _, needs, expression in (line.split(maxsplit=2) for line in asset_lines("secret-rules.txt")):
         pattern = re.compile(expression)
         group = "secret" if "secret" in pattern.groupindex else 0
-        found.append(SecretRule(name, tuple(needs.split(",")), pattern, group))
+        found.append(SecretRule(tuple(needs.split(",")), pattern, group))
     return tuple(found)
 
 
@@ -207,14 +206,8 @@ def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str
 
     def machine(found: re.Match[str]) -> str:
         host = found["host"]
-        if (
-            suffix_of(host)
-            or is_module(host)
-            or not re.search("[A-Za-z]", host)
-            or PLACEHOLDER.fullmatch(host)
-        ):
-            return found.group()
-        return hidden("address")(found)
+        shown = suffix_of(host) or is_module(host) or PLACEHOLDER.fullmatch(host)
+        return found.group() if shown or not re.search("[A-Za-z]", host) else hidden("address")(found)
 
     def numeric(found: re.Match[str]) -> str:
         return hidden("address")(found) if _is_address(found.group()) else found.group()
@@ -222,11 +215,9 @@ def masked_parts(text: str, placeholders: Placeholders, is_module: Callable[[str
     def assigned(found: re.Match[str]) -> str:
         name, sign, value = found.group("name", "sign", "value")
         harmless = ":" in sign and name.lower() in _OF_PROGRAMS
-        return (
-            found.group()
-            if harmless or not _is_set(name, value)
-            else f"{name}{sign}{placeholders.secret(value)}"
-        )
+        if harmless or not _is_set(name, value):
+            return found.group()
+        return f"{name}{sign}{placeholders.secret(value)}"
 
     def attached(found: re.Match[str]) -> str:
         word = found.group()

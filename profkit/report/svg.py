@@ -41,15 +41,14 @@ def render(document: Document) -> str:
     verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = document.figures.slopes
-    evidence, right = _first_evidence(document), _moved(document)
+    evidence = next((t for section, t in document.every(Table) if section.role == "evidence"), None)
+    right = _moved(document) if slopes is None else slopegraph(slopes)
     if evidence is None:
         left = _functions(document)
     else:
         left = _evidence(evidence)
         if len(_sides(evidence)) < 2:  # one run has no slopes
             left = _below(left, _functions(document))
-    if slopes is not None:
-        right = slopegraph(slopes)
     account = _account(document)
     below = _PADDING + head.height + 18
     top = below + (account.height + _GAP if account.height else 0.0)
@@ -150,11 +149,6 @@ def _facts(document: Document) -> Drawing:
             parts.append(svg_text(line, _PADDING + 90, y, "text"))
             y += 20
     return Drawing("".join(parts), y - 10)
-
-
-def _first_evidence(document: Document) -> Table | None:
-    table = next((t for section, t in document.every(Table) if section.role == "evidence"), None)
-    return table if table is not None and table.rows else None
 
 
 def _sides(evidence: Table) -> list[str]:

@@ -76,16 +76,14 @@ def render(
     if height is not None and len(lines) >= height and verdict is not None and not document.brief:
         lines += [[], *_headline(verdict, width)]
     if ascii_only:
-        lines = [
-            [
-                (text.translate(_ASCII).encode("ascii", "backslashreplace").decode(), style)
-                for text, style in line
-            ]
-            for line in lines
-        ]
+        lines = [[(_plain(text), style) for text, style in line] for line in lines]
     if color_system is None:
         return "".join(text_of(line) + "\n" for line in lines)
     return _colored(lines, color_system)
+
+
+def _plain(text: str) -> str:
+    return text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
 
 
 def _colored(lines: list[Line], color_system: str) -> str:
@@ -172,10 +170,8 @@ def _heat_map(block: HeatMap, width: int) -> Iterator[Line]:
     notes = [block.note] if block.note else []
     missing = [name for at, name in enumerate(block.columns) if at not in shown]
     if missing:
-        named = ", ".join(missing[:_NAMED]) + (
-            f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        )
-        notes.append(f"Columns left out: {named}; they differ less.")
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        notes.append(f"Columns left out: {', '.join(missing[:_NAMED])}{more}; they differ less.")
     yield from _note(" ".join(notes), width)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -78,12 +79,13 @@ class TextMask(LearnedTexts):
         self._posted = posted
         self._pseudonyms = pseudonyms
         self._commands = CommandMask(self)
+        self.words = self._commands.words
         #: Masked words of commands, and masked commands by their joined text.
         self._words: dict[str, str] = {}
         self._joined: dict[str, str] = {}
         self._names: dict[tuple[str, bool], str] = {}
-        self._messages: dict[str, str] = {}
-        self._paths: dict[str, str] = {}
+        self._message = functools.cache(self._masked_message)
+        self.outside = functools.cache(self._outside)
         for command in dict.fromkeys(command for run in gathered for command in commands_of(run)):
             masked = self.words(command)
             for word, shown in zip(command, masked, strict=False):
@@ -91,9 +93,6 @@ class TextMask(LearnedTexts):
                     self._words[word] = shown
             for join in (shlex.join, " ".join):
                 self._joined.setdefault(join(command), join(masked))
-
-    def words(self, words: Sequence[str]) -> tuple[str, ...]:
-        return self._commands.words(words)
 
     def name(self, text: str, *, users: bool = True, among: Sequence[SecretRule] | None = None) -> str:
         """Mask a name from the program; `users` false keeps users' names, which functions may share."""
@@ -123,9 +122,9 @@ class TextMask(LearnedTexts):
         if self._pseudonyms is not None:
             return lambda text: self.name(text, users=users, among=among)
         quiet = not among and not self.private.may_be_in(texts)
-        places = quiet and self._may_hold_places(
-            "\n".join(text for text in texts if "/" in text or "\\" in text)
-        )
+        paths = "\n".join(text for text in texts if "/" in text or "\\" in text)
+        patterns = (HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self.home] if self.home is not None else []))
+        places = quiet and any(pattern.search(paths) for pattern in patterns)
 
         def masked(text: str) -> str:
             if quiet and not (places and ("/" in text or "\\" in text)) and not may_hold_parts(text):
@@ -138,11 +137,6 @@ class TextMask(LearnedTexts):
         top = dotted.partition(".")[0]
         return top in self.parts or is_standard_module(top)
 
-    def _may_hold_places(self, text: str) -> bool:
-        """Return whether any line of a text contains a home or an absolute path."""
-        patterns = (HOMES, _ROOT_HOME, _PATH_IN_NAME, *([self.home] if self.home is not None else []))
-        return any(pattern.search(text) for pattern in patterns)
-
     def _without_homes(self, text: str) -> str:
         if self.home is not None:
             text = self.home.sub(HOME, text)
@@ -150,12 +144,9 @@ class TextMask(LearnedTexts):
 
     def message(self, text: str) -> str:
         """Mask another program's sentence by the allow-list for messages."""
-        known = self._joined.get(text) or self._messages.get(text)
-        if known is None:
-            known = self._messages[text] = self._message(text)
-        return known
+        return self._joined.get(text) or self._message(text)
 
-    def _message(self, text: str) -> str:
+    def _masked_message(self, text: str) -> str:
         cut = text[:_MOST_MESSAGE]
         cut = self.private.replaced(masked_by_rules(cut, self.placeholders.secret))
         if "/" in cut or "\\" in cut:
@@ -238,14 +229,8 @@ class TextMask(LearnedTexts):
         kept = found[found.lastgroup or 0]
         return self.name(f"torchinductor_{HOME}/{kept}" if found.lastgroup == "inductor" else kept)
 
-    def outside(self, path: str) -> str:
-        """Mask a path below no root, part by part, so that common directories stay common."""
-        known = self._paths.get(path)
-        if known is None:
-            known = self._paths[path] = self._outside(path)
-        return known
-
     def _outside(self, path: str) -> str:
+        """Mask a path below no root, part by part, so that common directories stay common."""
         directory, _, name = normalise(path).rpartition("/")
         if self.own_place(directory) is not None:
             return f"{self._commands.place(directory)}/{self.name(name)}"

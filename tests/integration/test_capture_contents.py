@@ -17,7 +17,7 @@ from profkit.capture.source import SourceFile
 from profkit.formats import load_run
 from profkit.measure.size_calls import size_calls
 from profkit.model import Run
-from profkit.model.definitions import name_digest
+from profkit.model.thread import name_digest
 from tests.integration.capturing import (
     PROGRAMS,
     captured,

@@ -23,8 +23,8 @@ from profkit.compare.sampled_calls import NONE_SEEN, call_ratios, unseen_seconds
 from profkit.formats import write_run
 from profkit.measure.side_facts import no_side
 from profkit.model import Effect, Process, Profile, Roots, Run, RunSet, Thread, Tier
-from profkit.model.definitions import Definition, name_digest
 from profkit.model.ranges import PUSHED
+from profkit.model.thread import Definition, name_digest
 from profkit.report.wording.summaries import summary_of
 from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, Account

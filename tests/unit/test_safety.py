@@ -35,7 +35,7 @@ from profkit.model import (
     RunSet,
     Thread,
 )
-from profkit.model.definitions import Definition, name_digest
+from profkit.model.thread import Definition, name_digest
 from profkit.report import secrets as secrets_module
 from profkit.report.command_mask import MOST_WORDS
 from profkit.report.declared import Kind, declared

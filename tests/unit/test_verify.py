@@ -15,7 +15,7 @@ from profkit.errors import UsageError
 from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import FunctionKey, Host, Process, Roots, Run, RunSet, Thread
-from profkit.model.written_sizes import WrittenSize
+from profkit.model.thread import WrittenSize
 from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
 from profkit.study.setting_results import Cell
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two

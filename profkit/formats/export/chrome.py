@@ -30,8 +30,6 @@ from profkit.model.arrays import Floats, Ints
 from profkit.model.bounds import EXACT
 from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
 
-Texts = npt.NDArray[np.object_]
-
 #: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
 #: taken (on another host, or before an exec).
 OWN_NUMBERS = 1 << 22
@@ -210,7 +208,7 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
     return f',\n{{"ph":"{phase}"{scope},{same}', tail, f',\n{{"ph":"e",{same}'
 
 
-def _payloads(ranges: Ranges, rows: Ints) -> Texts:
+def _payloads(ranges: Ranges, rows: Ints) -> npt.NDArray[np.object_]:
     """Return payloads with the text that closes their events; empty for rows without payload."""
     result = np.full(len(rows), "", object)
     types = ranges.payload_type[rows]

@@ -44,9 +44,8 @@ def _stacks(process: Process, thread: Thread) -> Iterator[tuple[str, float]]:
     outer = ";".join(spelled_out(part).translate(_PLAIN) for part in (who, what) if part)
     contexts = contexts_of(thread)
     stacks: list[str] = []
-    for at, (parent, row) in enumerate(
-        zip(contexts.parent.tolist(), contexts.function.tolist(), strict=True)
-    ):
+    rows = zip(contexts.parent.tolist(), contexts.function.tolist(), strict=True)
+    for at, (parent, row) in enumerate(rows):
         stacks.append(f"{stacks[parent] if parent >= 0 else outer};{_frame(thread.profile, row)}")
         for above, seconds in contexts.parts(at):
             yield f"{stacks[at]};{above}" if above else stacks[at], seconds

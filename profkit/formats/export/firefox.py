@@ -86,7 +86,6 @@ def _chunks(
 
 
 def _empty(columns: str) -> dict[str, Any]:
-    """Return a table without rows."""
     return {"length": 0, **{name: [] for name in columns.split()}}
 
 

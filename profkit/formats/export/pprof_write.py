@@ -15,6 +15,7 @@ from profkit.formats.export.stack_tree import Contexts, contexts_of, exact_calls
 from profkit.formats.export.timeline import Export, process_label
 from profkit.formats.protobuf import integer, message, packed
 from profkit.model import Process, Run, Thread
+from profkit.model.arrays import Ints
 from profkit.model.surrogates import spelled_out
 
 #: Value types in order: counts first, as in pprof.
@@ -74,9 +75,8 @@ def _chunks(run: Run, threads: list[tuple[Process, Thread]], types: list[str]) -
     manifest = run.manifest
     comments = ["written by profkit"]
     if manifest is not None:
-        yield integer(9, round(manifest.clocks.get("time", 0.0) * 1e9)) + integer(
-            10, round(manifest.wall_s * 1e9)
-        )
+        yield integer(9, round(manifest.clocks.get("time", 0.0) * 1e9))
+        yield integer(10, round(manifest.wall_s * 1e9))
         comments.append(" ".join(manifest.command))
     yield packed(13, map(tables.text, comments)) + integer(14, tables.text(_TIME))
     yield from tables.written()
@@ -99,9 +99,7 @@ def _samples(thread: Thread, types: list[str], labels: bytes, tables: _Tables) -
             yield message(2, packed(1, innermost_first) + packed(2, value) + labels)
 
 
-def _values(
-    thread: Thread, contexts: Contexts, types: list[str]
-) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def _values(thread: Thread, contexts: Contexts, types: list[str]) -> Ints:
     samples = thread.profile.samples if thread.paths is None else None
     columns = {
         _CALLS: np.nan_to_num(contexts.calls),

@@ -40,36 +40,18 @@ def write_pstats(profile: Profile) -> bytes:
     """
     profile = collapse(profile, qualified=False)
     text = [spelled_out(string) for string in profile.strings]
-    keys = [
-        (text[file], line, text[name])
-        for file, line, name in zip(
-            profile.file.tolist(), profile.line.tolist(), profile.name.tolist(), strict=True
-        )
-    ]
+    places = zip(profile.file.tolist(), profile.line.tolist(), profile.name.tolist(), strict=True)
+    keys = [(text[file], line, text[name]) for file, line, name in places]
     callers: list[dict[tuple[str, int, str], tuple[int, int, float, float]]] = [{} for _ in keys]
     if profile.edges is not None:
         edges = profile.edges
         # Where calls are unknown, callers have those that were seen: a part of them.
         low = np.zeros(len(profile)) if profile.calls_low is None else profile.calls_low
-        for caller, callee, cost in zip(
-            edges.caller.tolist(),
-            edges.callee.tolist(),
-            zip(
-                known_calls(edges.ncalls, low[edges.callee]).tolist(),
-                known_calls(edges.primitive_calls, low[edges.callee]).tolist(),
-                edges.tottime.tolist(),
-                edges.cumtime.tolist(),
-                strict=True,
-            ),
-            strict=True,
-        ):
+        calls = known_calls(edges.ncalls, low[edges.callee]).tolist()
+        primitive = known_calls(edges.primitive_calls, low[edges.callee]).tolist()
+        costs = zip(calls, primitive, edges.tottime.tolist(), edges.cumtime.tolist(), strict=True)
+        for caller, callee, cost in zip(edges.caller.tolist(), edges.callee.tolist(), costs, strict=True):
             callers[callee][keys[caller]] = cost
-    entries = zip(
-        profile.primitive_calls.tolist(),
-        profile.ncalls.tolist(),
-        profile.tottime.tolist(),
-        profile.cumtime.tolist(),
-        callers,
-        strict=True,
-    )
+    columns = profile.primitive_calls, profile.ncalls, profile.tottime, profile.cumtime
+    entries = zip(*(column.tolist() for column in columns), callers, strict=True)
     return marshal.dumps(dict(zip(keys, entries, strict=True)), MARSHAL_VERSION)

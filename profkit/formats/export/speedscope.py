@@ -7,8 +7,8 @@ self time. Marks, and ranges that may end in another thread, have no place in a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,19 +32,12 @@ _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _UNENDED = " (never ended)"
 
 
-@dataclass(slots=True)
-class _Frames:
-    """Frame table shared by all profiles of a file; it grows while profiles are written."""
+#: Numbers of frames (name, file, line), shared by all profiles of a file; it grows while profiles are written.
+_Frames: TypeAlias = dict[tuple[str, str, int], int]
 
-    numbers: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
-    def number(self, name: str, file: str = "", line: int = 0) -> int:
-        return self.numbers.setdefault((name, file, line), len(self.numbers))
-
-    def texts(self) -> Iterator[str]:
-        for name, file, line in self.numbers:
-            where: dict[str, object] = {"file": file, "line": line} if file else {}
-            yield as_json({"name": name, **where})
+def _number(frames: _Frames, name: str, file: str = "", line: int = 0) -> int:
+    return frames.setdefault((name, file, line), len(frames))
 
 
 def speedscope_file(run: Run) -> Export:
@@ -86,7 +79,7 @@ def _nested(ranges: Ranges) -> list[Track]:
 def _chunks(
     run: Run, nested: list[tuple[Process, Track, Ranges]], flat: list[tuple[Process, Thread]]
 ) -> Iterator[bytes]:
-    frames = _Frames()
+    frames: _Frames = {}
     head = {"$schema": _SCHEMA, "exporter": "profkit", "name": run.path}
     yield f'{as_json(head)[:-1]},"activeProfileIndex":0,"profiles":['.encode()
     comma = b""
@@ -102,7 +95,9 @@ def _chunks(
         title = f"{process_label(process)} | {thread.name or 'thread'} | {what}, not in time order"
         yield _functions(title, thread, frames)
     yield b'],\n"shared":{"frames":['
-    yield ",\n".join(frames.texts()).encode()
+    for number, (name, file, line) in enumerate(frames):
+        where: dict[str, object] = {"file": file, "line": line} if file else {}
+        yield (",\n" * bool(number) + as_json({"name": name, **where})).encode()
     yield b"]}}\n"
 
 
@@ -128,7 +123,7 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
     first = int(begin[0])
     begin, end = begin - first, np.where(unended, last, end) - first
     kinds, kind = np.unique(ranges.name[rows].astype(np.int64) * 2 + unended, return_inverse=True)
-    numbered = [frames.number(ranges.strings[k >> 1] + _UNENDED * (k & 1)) for k in kinds.tolist()]
+    numbered = [_number(frames, ranges.strings[k >> 1] + _UNENDED * (k & 1)) for k in kinds.tolist()]
     numbers = np.array(numbered, np.int64)[kind.reshape(-1)].tolist()
     head = {
         "type": "evented",
@@ -152,13 +147,13 @@ def _ranges(title: str, ranges: Ranges, rows: Ints, frames: _Frames) -> Iterator
 def _functions(title: str, thread: Thread, frames: _Frames) -> bytes:
     """Return a thread's self times, greatest first; each is one stack, up to three with waiting."""
     contexts = contexts_of(thread)
-    numbers = {row: frames.number(*place_of(thread.profile, row)) for row in contexts.function.tolist()}
+    numbers = {row: _number(frames, *place_of(thread.profile, row)) for row in contexts.function.tolist()}
     stacks = [[numbers[row] for row in stack] for stack in contexts.stacks()]
     samples: list[list[int]] = []
     weights: list[float] = []
     for at in np.argsort(-contexts.tottime, kind="stable").tolist():
         for above, seconds in contexts.parts(at):
-            samples.append([*stacks[at], frames.number(above)] if above else stacks[at])
+            samples.append([*stacks[at], _number(frames, above)] if above else stacks[at])
             weights.append(seconds)
     head: dict[str, object] = {"type": "sampled", "name": title, "unit": "seconds", "startValue": 0}
     head["endValue"] = float(sum(weights))

@@ -74,7 +74,6 @@ def to_unix_ns(run: Run) -> tuple[list[int], int]:
 
 
 def process_label(process: Process) -> str:
-    """Return the name of the process in the run."""
     who = f"rank {process.rank}" if process.rank is not None else process.role
     return f"{who}: {shlex.join(process.command)}" if process.command else who
 

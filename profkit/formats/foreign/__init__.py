@@ -76,12 +76,9 @@ def _read(path: Any, kind: str) -> Run:
     budget = Budget(len(data))
     if data.startswith(_GZIP):
         data = _gunzipped(data, FLOOR + FACTOR * len(data), whole=True)
-    if kind == "tachyon":
-        return read_tachyon(path, data, budget)
-    if kind == "pprof":
-        return read_pprof(path, data, budget)
-    if kind == "json":
-        return _read_json(path, data, budget)
+    readers = {"tachyon": read_tachyon, "pprof": read_pprof, "json": _read_json}
+    if kind in readers:
+        return readers[kind](path, data, budget)
     text = data.decode("utf-8", "replace")
     return read_perf_script(path, text, budget) if kind == "perf" else read_collapsed(path, text, budget)
 

@@ -13,8 +13,9 @@ from profkit.formats.foreign.stacks import DEEPEST, NATIVE, Frame, Stack, profil
 from profkit.model import Edges, Profile, ProfileError, Ranges
 from profkit.model.arrays import Floats
 from profkit.model.bounds import Seconds, bounds_of
-from profkit.model.gpu_use import GpuIdle, GpuUse
+from profkit.model.merge import Strings
 from profkit.model.ranges import PUSHED
+from profkit.model.run import GpuIdle, GpuUse
 
 #: Begin, end and frame of a call, in any time unit.
 Call: TypeAlias = tuple[float, float, Frame]
@@ -102,7 +103,7 @@ def _profile(frames: Sequence[Frame], sums: Floats, pairs: dict[tuple[int, int],
 def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
     """Return ranges; a pushed one is inside the innermost pushed one around it, of its thread and domain."""
     rows = sorted(rows, key=lambda row: (row[4], row[0], -row[1]))
-    strings: dict[str, int] = {"": 0}
+    strings = Strings()
     parents: list[int] = []
     open_: dict[tuple[int, str], list[int]] = {}
     for i, (begin, end, _, domain, thread, kind) in enumerate(rows):
@@ -114,27 +115,16 @@ def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
             around.pop()
         parents.append(around[-1] if around else -1)
         around.append(i)
-    names = np.array([strings.setdefault(row[2], len(strings)) for row in rows], np.int32)
-    domains = np.array([strings.setdefault(row[3], len(strings)) for row in rows], np.int32)
+    names, domains = strings.join([tuple(row[2] for row in rows), tuple(row[3] for row in rows)])
     n = len(rows)
     try:
         begin_ns, end_ns, threads = (np.array([row[i] for row in rows], np.int64) for i in (0, 1, 4))
     except OverflowError:
         raise ProfileError("holds an invalid time") from None
-    return Ranges(
-        tuple(strings),
-        names,
-        domains,
-        np.zeros(n, np.int32),
-        np.array([row[5] for row in rows], np.uint8),
-        threads,
-        begin_ns,
-        end_ns,
-        np.array(parents, np.int32),
-        np.zeros(n, np.uint32),
-        np.zeros(n, np.uint8),
-        np.zeros(n, np.uint64),
-    ).validate()
+    named = tuple(strings.texts), names, domains, np.zeros(n, np.int32)
+    timed = np.array([row[5] for row in rows], np.uint8), threads, begin_ns, end_ns
+    no_color, no_payload = np.zeros(n, np.uint32), (np.zeros(n, np.uint8), np.zeros(n, np.uint64))
+    return Ranges(*named, *timed, np.array(parents, np.int32), no_color, *no_payload).validate()
 
 
 #: Most entries of `GpuUse.idle`.

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import cache
 from typing import Any, TypeAlias
 
 from profkit.errors import FormatError
@@ -53,7 +54,7 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
     last = 0.0
     work: list[tuple[float, float]] = []
     launches: Counter[_Place] = Counter()
-    frames: dict[str, Frame] = {}
+    named_frame = cache(frame_of)
     tool = ""
     for event in events:
         kind, category = event.get("ph"), event.get("cat")
@@ -81,12 +82,10 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
             ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0, PUSHED))
             continue
         arguments = event.get("args")
-        located = isinstance(arguments, dict) and "filename" in arguments
-        frame = (
-            (str(arguments["filename"]), int(arguments.get("line") or 0), text)
-            if located
-            else frames.get(text) or frames.setdefault(text, frame_of(text))
-        )
+        if isinstance(arguments, dict) and "filename" in arguments:
+            frame = str(arguments["filename"]), int(arguments.get("line") or 0), text
+        else:
+            frame = named_frame(text)
         if kind == "B":
             open_[place].append(len(calls[place]))
             calls[place].append((begin, math.inf, frame))
@@ -144,14 +143,10 @@ def read_speedscope(path: object, data: Any, budget: Budget) -> Run:
         if unit not in _UNITS:
             raise FormatError(path, f"counts {unit}, not time", "record time")
         assumed |= unit == "none"
-        name = str(profile["name"])
-        found = _THREAD.fullmatch(name)
-        number = found[2] if found else ""
-        thread: ThreadKey = (
-            (int(found[1]) if found[1] else None, int(number, 16 if number[:2] == "0x" else 10), found[3])
-            if found
-            else (None, None, name)
-        )
+        thread: ThreadKey = (None, None, str(profile["name"]))
+        if found := _THREAD.fullmatch(thread[2]):
+            base = 16 if found[2].startswith("0x") else 10
+            thread = int(found[1]) if found[1] else None, int(found[2], base), found[3]
         _read_profile(samples, thread, profile, frames, _UNITS[unit])
     numbers = {"assumed": 1 / _UNITS["none"]} if assumed else {}
     notice = Notice("foreign-samples", exporter or "speedscope", numbers)

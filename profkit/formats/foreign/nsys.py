@@ -22,8 +22,8 @@ from profkit.formats.foreign.calls import Call, RangeRow, gpu_use, profile_from_
 from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack, run_of_threads
 from profkit.formats.limits import Budget
 from profkit.model import Notice, Run, Thread
-from profkit.model.gpu_use import GpuUse
 from profkit.model.ranges import PUSHED, STARTED
+from profkit.model.run import GpuUse
 
 #: ``NVTX_EVENTS.eventType`` of a pushed range, a started range, and a domain's name.
 _PUSHED, _STARTED, _DOMAIN = 59, 60, 75

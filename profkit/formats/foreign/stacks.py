@@ -15,6 +15,7 @@ from profkit.formats.limits import Budget
 from profkit.model import Edges, Notice, Process, Profile, ProfileError, Ranges, Run, Thread
 from profkit.model.bounds import EXACT, MOST_S
 from profkit.model.estimates import FEW_SAMPLES, NONE_SEEN, NORMAL
+from profkit.model.merge import Strings
 from profkit.model.versions import python_of_paths
 
 #: File, first line of the function (0: not known), and qualified name.
@@ -29,8 +30,6 @@ ThreadKey: TypeAlias = tuple[int | None, int | None, str]
 
 #: File of native functions, as for cProfile's built-in ones.
 NATIVE = "~"
-#: Seconds and samples, by thread and stack.
-_Sums: TypeAlias = dict[ThreadKey, dict[Stack, list[float]]]
 
 #: Most frames of a stack in formats that list its changes: each change copies the stack.
 DEEPEST = 2000
@@ -41,7 +40,8 @@ class Samples:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._threads: _Sums = {}
+        #: Seconds and samples, by thread and stack.
+        self._threads: dict[ThreadKey, dict[Stack, list[float]]] = {}
 
     def add(self, thread: ThreadKey, stack: Stack, seconds: float, samples: int = 1) -> None:
         """Add one stack; raise `LimitError` if there are more than the file's size allows."""
@@ -146,23 +146,23 @@ def profile_from_stacks(stacks: Iterable[Weighted], *, executed_lines: bool = Fa
     )
 
 
-def profile_of(
-    frames: Sequence[Frame], sums: Sequence[Any], edges: Edges | None, **estimates: Any
-) -> Profile:
+def profile_of(frames: Sequence[Frame], sums: Sequence[Any], edges: Edges, **estimates: Any) -> Profile:
     """Return the profile of these functions; `sums` are calls, primitive calls, self and cumulative times."""
     try:
         lines = np.array([line for _, line, _ in frames], np.int32)
     except OverflowError:
         raise ProfileError("holds a number that no profile has") from None
-    strings, file, name, qualname = texts_of(frames)
+    strings = Strings()
+    qualnames = tuple(qualname for _, _, qualname in frames)
+    texts = tuple(file for file, _, _ in frames), qualnames, tuple(map(_last_part, qualnames))
+    file, qualname, name = strings.join(texts)
     none = np.zeros(len(frames), np.int32)
-    texts = (file, lines, name, qualname, none, none)
+    named = tuple(strings.texts), file, lines, name, qualname, none, none
     ncalls, primitive, tottime, cumtime = sums
-    return Profile(strings, *texts, ncalls, primitive, tottime, cumtime, edges=edges, **estimates).validate()
+    return Profile(*named, ncalls, primitive, tottime, cumtime, edges=edges, **estimates).validate()
 
 
 def _summed(stacks: Iterable[Weighted]) -> dict[Stack, tuple[float, int]]:
-    """Return seconds and samples by stack."""
     found: dict[Stack, tuple[float, int]] = {}
     for stack, seconds, samples in stacks:
         before = found.get(stack, (0.0, 0))
@@ -185,19 +185,6 @@ def _apart(frame: Frame) -> Frame:
     file, line, name = frame
     last = _last_part(name)
     return file, line if last.startswith("<") and last != "<module>" else 0, name
-
-
-def texts_of(frames: Sequence[Frame]) -> tuple[tuple[str, ...], Any, Any, Any]:
-    """Return a string table, and the files, names and qualified names of frames as indices into it."""
-    strings: dict[str, int] = {"": 0}
-
-    def numbered(values: Iterable[str]) -> np.ndarray[Any, np.dtype[np.int32]]:
-        return np.array([strings.setdefault(value, len(strings)) for value in values], np.int32)
-
-    file = numbered(file for file, _, _ in frames)
-    qualname = numbered(name for _, _, name in frames)
-    name = numbered(_last_part(name) for _, _, name in frames)
-    return tuple(strings), file, name, qualname
 
 
 def _last_part(qualname: str) -> str:

@@ -8,6 +8,7 @@ time is that of the Python function.
 from __future__ import annotations
 
 import re
+from functools import cache
 from statistics import median
 
 from profkit.errors import FormatError
@@ -40,9 +41,9 @@ def read_collapsed(path: object, text: str, budget: Budget) -> Run:
     said = dict(re.findall(r"^# (austin|mode|interval): (.*)$", text[:4096], re.MULTILINE))
     if said.get("mode", "").strip() == "memory":
         raise FormatError(path, "holds memory sizes, not times", "record time: austin without -m")
-    tachyon = text.startswith("tid:")
-    hertz = 1e6 if "austin" in said else _TACHYON_HZ if tachyon else _USUAL_HZ
-    samples, frames = Samples(budget), dict[str, Frame]()
+    austin, tachyon = "austin" in said, text.startswith("tid:")
+    hertz = 1e6 if austin else _TACHYON_HZ if tachyon else _USUAL_HZ
+    samples, frame = Samples(budget), cache(frame_of)
     for number, line in enumerate(text.split("\n"), 1):
         line = line.rstrip("\r")
         found = _LINE.fullmatch(line)
@@ -54,14 +55,10 @@ def read_collapsed(path: object, text: str, budget: Budget) -> Run:
             )
         thread, parts = _thread_of(found[1].split(";"))
         count = int(found[2])
-        stack = tuple(frames.get(part) or frames.setdefault(part, frame_of(part)) for part in parts)
         # Austin's number is microseconds, not samples.
-        samples.add(thread, stack, count / hertz, 1 if "austin" in said else count)
-    notice = (
-        Notice("foreign-samples", "Austin")
-        if "austin" in said
-        else Notice("foreign-samples", "Tachyon" if tachyon else "collapsed", {"assumed": hertz})
-    )
+        samples.add(thread, tuple(map(frame, parts)), count / hertz, 1 if austin else count)
+    tool = "Austin" if austin else "Tachyon" if tachyon else "collapsed"
+    notice = Notice("foreign-samples", tool, {} if austin else {"assumed": hertz})
     return samples.run(path, notice, executed_lines=True)
 
 
@@ -99,7 +96,7 @@ def is_perf_script(head: str) -> bool:
 
 def read_perf_script(path: object, text: str, budget: Budget) -> Run:
     """Read samples of perf; raise `FormatError` or `LimitError`."""
-    frames: dict[str, tuple[Frame, bool]] = {}
+    frame = cache(_frame)
     # Thread, period in nanoseconds (0: not known), time in seconds, and stack of each sample.
     taken: list[tuple[ThreadKey, int, float, tuple[Frame, ...]]] = []
     thread: ThreadKey | None = None
@@ -114,8 +111,7 @@ def read_perf_script(path: object, text: str, budget: Budget) -> Run:
         if line.startswith("#") or not line.strip():
             continue
         if line[0] in " \t" and (found := _FRAME.fullmatch(line)):
-            key = f"{found[1]} {found[2]}"
-            stack.append(frames.get(key) or frames.setdefault(key, _frame(found[1], found[2])))
+            stack.append(frame(found[1], found[2]))
         elif head := _SAMPLE.fullmatch(line.strip()):
             finish()
             tid = int(head[3])

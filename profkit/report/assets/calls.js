@@ -59,26 +59,17 @@ function startCalls() {
     if (before && item.change !== undefined) known.push(`${change(0, item.change)} against the baseline`);
     if (item.calls !== undefined) known.push(`${item.calls} calls`);
     const label = `${text}: ${known.join(", ")}`;
-    const element = make(plain ? "span" : "button", { className: `block ${classes}`, title: label });
-    element.append(make("bdi", {}, text));
-    if (plain) element.classList.add("plain");
-    else {
-      element.type = "button";
-      element.tabIndex = -1;
-      element.setAttribute("aria-label", label);
-      element.classList.add(colour(item.change));
-      element.addEventListener("click", () => go(item.row));
-    }
-    if (width < 0.03) element.classList.add("thin");
+    const kinds = ["block", classes, plain ? "plain" : colour(item.change), width < 0.03 ? "thin" : ""];
+    const focusable = plain ? {} : { type: "button", tabIndex: -1, "aria-label": label };
+    const element = make(plain ? "span" : "button", { className: kinds.join(" "), title: label, ...focusable }, make("bdi", {}, text));
+    if (!plain) element.addEventListener("click", () => go(item.row));
     element.style.left = `${100 * from}%`;
     element.style.width = `${100 * width}%`;
     return element;
   }
 
   function level(name, label) {
-    const blocks = make("div", { className: "blocks" });
-    blocks.setAttribute("role", "group");
-    blocks.setAttribute("aria-label", label);
+    const blocks = make("div", { className: "blocks", role: "group", "aria-label": label });
     picture.append(make("div", { className: "level" }, make("span", {}, name), blocks));
     return blocks;
   }
@@ -184,8 +175,7 @@ function startCalls() {
       const middle = event.target.offsetLeft + event.target.offsetWidth / 2;
       next = near.find((block) => block.offsetLeft + block.offsetWidth > middle) ?? near.at(-1);
     }
-    if (!next) return;
-    focusOn(next, event.target);
+    if (next) focusOn(next, event.target);
   });
 
   // Offer at most forty names: the whole list would be as long as the table.

@@ -52,12 +52,12 @@ function startFlame() {
   let greatest = 0, least = 0;
   function weigh() {
     if (!before) return;
-    let most = 0, all = 0;
+    let all = 0;
+    greatest = 0;
     for (let node = 0; node < n; node++) {
-      most = Math.max(most, Math.abs(grown(node)));
+      greatest = Math.max(greatest, Math.abs(grown(node)));
       all += Math.max(after[measure].own[node], before[measure].own[node]);
     }
-    greatest = most;
     least = 0.001 * all;
   }
   const grown = (node) => after[measure].own[node] - before[measure].own[node];
@@ -115,17 +115,16 @@ function startFlame() {
   const fitted = (text, room) => (text.length > room ? text.slice(text.lastIndexOf(".") + 1) : text);
 
   function block(node, level, left, width) {
-    const button = make("button", { type: "button", className: `block ${colour(node)}`, tabIndex: -1 });
     const room = Math.floor((width * picture.clientWidth - 8) / LETTER);
-    button.append(...(room < 3 ? [] : [make("bdi", {}, fitted(name(node), room))]), ...waits(node));
-    button.dataset.node = node;
+    const kinds = ["block", colour(node), room < 3 ? "thin" : "", !matches ? "" : matches.has(node) ? "hit" : "miss"];
+    const delta = before ? `, ${change(before[measure].within[node], after[measure].within[node])}` : "";
+    const label = `${name(node)}: ${seconds(shown().within[node])}${delta}`;
+    const text = room < 3 ? [] : [make("bdi", {}, fitted(name(node), room))];
+    const known = { type: "button", className: kinds.join(" "), tabIndex: -1, "data-node": node, "aria-label": label };
+    const button = make("button", known, ...text, ...waits(node));
     button.style.left = `${100 * left}%`;
     button.style.width = `${100 * width}%`;
     button.style.top = `${level * ROW}px`;
-    if (room < 3) button.classList.add("thin");
-    if (matches) button.classList.add(matches.has(node) ? "hit" : "miss");
-    const delta = before ? `, ${change(before[measure].within[node], after[measure].within[node])}` : "";
-    button.setAttribute("aria-label", `${name(node)}: ${seconds(shown().within[node])}${delta}`);
     return button;
   }
 
@@ -229,8 +228,7 @@ function startFlame() {
       const beside = buttons.filter((button) => level(button) === level(buttons[at])).sort((a, b) => a.offsetLeft - b.offsetLeft);
       next = beside[beside.indexOf(buttons[at]) + (event.key === "ArrowRight" ? 1 : -1)];
     }
-    if (!next) return;
-    focusOn(next, buttons[at], { preventScroll: true });
+    if (next) focusOn(next, buttons[at], { preventScroll: true });
   });
   whole.addEventListener("click", () => go(OUTSIDE));
 

@@ -15,19 +15,14 @@ function startTable() {
   };
   const none = (side, row) => side.rank[row] === 0;
   const time = (side, row) => (none(side, row) ? UNKNOWN : seconds(side[measure][row]));
-  const rank = (row) => {
-    const lacking = (said) => (functions.match[row] === "unseen" ? UNKNOWN : said);
-    const now = after.rank[row] ? `#${after.rank[row]}` : lacking("gone");
-    if (!before) return now;
-    const was = before.rank[row] ? `#${before.rank[row]}` : lacking("new");
+  // The texts of both sides, one if they are equal.
+  const both = (text) => {
+    const now = text(after), was = before ? text(before) : now;
     return was === now ? now : `${was} → ${now}`;
   };
-  const calls = (row) => {
-    const now = none(after, row) ? UNKNOWN : after.calls(row);
-    if (!before) return now;
-    const was = none(before, row) ? UNKNOWN : before.calls(row);
-    return was === now ? now : `${was} → ${now}`;
-  };
+  const lacking = (side, row) => (functions.match[row] === "unseen" ? UNKNOWN : side === after ? "gone" : "new");
+  const rank = (row) => both((side) => (none(side, row) ? lacking(side, row) : `#${side.rank[row]}`));
+  const calls = (row) => both((side) => (none(side, row) ? UNKNOWN : side.calls(row)));
   const delta = (row) => after[measure][row] - before[measure][row];
   const LAST = Number.MAX_SAFE_INTEGER;
 
@@ -54,9 +49,8 @@ function startTable() {
       page = 0;
       update();
     });
-    const head = make("th", { scope: "col", className: key === "name" ? "name" : `number ${key}` }, button);
-    head.dataset.key = key;
-    heads.append(head);
+    const className = key === "name" ? "name" : `number ${key}`;
+    heads.append(make("th", { scope: "col", className, "data-key": key }, button));
   }
   const body = make("tbody");
   table.append(make("thead", {}, heads), body);
@@ -96,8 +90,7 @@ function startTable() {
   }
 
   function rowOf(row, index) {
-    const line = make("tr", { className: marked[row] ? "marked" : "" });
-    line.setAttribute("aria-rowindex", index + 2);
+    const line = make("tr", { className: marked[row] ? "marked" : "", "aria-rowindex": index + 2 });
     for (const [, key, , text] of all) {
       if (key === "name") {
         const name = link(names[row], () => choose(row), "Show who calls it");

@@ -8,6 +8,7 @@
  */
 #include "reader.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,8 +61,6 @@ static uint32_t word(const uint8_t *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-static uint64_t wide_word(const uint8_t *at) { return (uint64_t)word(at) | (uint64_t)word(at + 4) << 32; }
-
 static int32_t integer(const uint8_t *at) {
     const uint32_t bits = word(at);
     int32_t value;
@@ -70,7 +69,7 @@ static int32_t integer(const uint8_t *at) {
 }
 
 static double real(const uint8_t *at) {
-    const uint64_t bits = wide_word(at);
+    const uint64_t bits = (uint64_t)word(at) | (uint64_t)word(at + 4) << 32;
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -157,11 +156,8 @@ static int seconds(struct reader *reader, double *value, int wanted) {
         *value = integer(reader->data + place);
         return 1;
     }
-    const uint64_t exponent = wide_word(reader->data + place) >> 52 & 0x7FF;
-    if (exponent == 0x7FF) /* infinite or NaN */
-        return !wanted || irregular(reader);
     *value = real(reader->data + place);
-    return 1;
+    return isfinite(*value) || !wanted || irregular(reader);
 }
 
 /* Read two counts and two times; unless `wanted`, their values are not checked. */
