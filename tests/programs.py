@@ -134,7 +134,6 @@ def program(
     startup: float = 0.2,
     workers: Sequence[Sequence[Fn]] = (),
     helpers: Sequence[tuple[float, float]] = (),
-    traced: bool = True,
     others: float = 0.0,
     cpus: int = 2,
     exit_status: int | None = 0,
@@ -147,15 +146,15 @@ def program(
     """Build a captured run whose main thread calls these functions.
 
     `startup` is seconds of the wall around the main thread's life, `workers` the functions of processes that
-    were profiled, `helpers` what processes that were not profiled ran and queued, `traced` whether a tracer measured
-    queueing and time off the CPU by function, and `others` the cores that the rest of the machine used.
+    were profiled, `helpers` what processes that were not profiled ran and queued, and `others` the cores that the rest
+    of the machine used.
     """
     machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
     roots = Roots(stdlib=("/usr/lib/python3.11",), project=("/w",))
 
     def process(pid: int, role: str, fns: Sequence[Fn]) -> Process:
         run, queue, life = (sum(getattr(fn, name) for fn in fns) for name in ("run", "queue", "active"))
-        thread = Thread(_profile(fns, traced=traced), tid=pid, run_s=run, run_queue_wait_s=queue)
+        thread = Thread(_profile(fns, traced=True), tid=pid, run_s=run, run_queue_wait_s=queue)
         return Process(
             pid=pid,
             role=role,
