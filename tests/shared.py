@@ -69,7 +69,7 @@ def refused(capsys: Capture, *words: object) -> str:
     capsys.readouterr()
     assert exit_code(*words) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n"), err[-1:]) == ("", 1, "\n"), err
+    assert (out, err[:16], err.count("\n"), err[-1:]) == ("", "profkit: error: ", 1, "\n"), err
     return str(err)
 
 

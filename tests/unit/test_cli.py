@@ -78,14 +78,6 @@ def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def one_line(outcome: Outcome) -> str:
-    assert outcome[:2] == (2, "")
-    assert outcome.err.startswith("profkit: error: ")
-    assert outcome.err.count("\n") == 1
-    assert outcome.err.endswith("\n")
-    return outcome.err
-
-
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the files that the examples of help name: runs of samples, a script, one job."""
@@ -173,10 +165,10 @@ def test_an_example_runs(text: str, workshop: Path, cli: Cli, monkeypatch: pytes
     ],
 )
 def test_a_wrong_name_is_answered_by_the_one_that_is_near(
-    words: str, said: str, workshop: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    words: str, said: str, workshop: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workshop)
-    assert said in one_line(cli(*words.split()))
+    assert said in refused(capsys, *words.split())
 
 
 @pytest.mark.parametrize(
@@ -260,12 +252,12 @@ def test_not_knowing_fails_only_where_it_is_asked_for(
 
 
 @pytest.mark.parametrize("fail_on", ["weather", "contention,", "contention blocked", ""])
-def test_an_unknown_cause_lists_those_that_there_are(fail_on: str, cli: Cli, profiles: Path) -> None:
-    error = one_line(cli("diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", fail_on))
+def test_an_unknown_cause_lists_those_that_there_are(fail_on: str, capsys: Capture, profiles: Path) -> None:
+    error = refused(capsys, "diff", profiles / "a.prof", profiles / "b.prof", "--fail-on", fail_on)
     assert all(cause in error for cause in (*CAUSES, "any"))
 
 
-def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+def test_errors_are_one_line(capsys: Capture, profiles: Path, tmp_path: Path) -> None:
     profile, name = profiles / "a.prof", "a" * 300
     for said, arguments in (
         ("missing.prof", ("show", tmp_path / "missing.prof")),
@@ -288,12 +280,12 @@ def test_errors_are_one_line(cli: Cli, profiles: Path, tmp_path: Path) -> None:
         (name, ("capture", "-o", name, "--", "true")),
         (name, ("show", "x.prof", "-o", f"{name}.md")),
     ):
-        assert said in one_line(cli(*arguments))
-    assert "\x1b" not in one_line(cli("show", tmp_path / "a\x1b[31m\nb"))
+        assert said in refused(capsys, *arguments)
+    assert "\x1b" not in refused(capsys, "show", tmp_path / "a\x1b[31m\nb")
 
 
 def test_a_failed_write_keeps_the_old_report(
-    cli: Cli, profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "report.md"
     target.write_text("old")
@@ -302,12 +294,12 @@ def test_a_failed_write_keeps_the_old_report(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in one_line(cli("show", profiles / "a.prof", "-o", target))
+    assert "No space left" in refused(capsys, "show", profiles / "a.prof", "-o", target)
     assert target.read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
+def test_extract_says_which_process_it_took(cli: Cli, capsys: Capture, tmp_path: Path) -> None:
     processes = [
         Process(
             *(7 + rank, None, "rank", rank),
@@ -332,7 +324,7 @@ def test_extract_says_which_process_it_took(cli: Cli, tmp_path: Path) -> None:
         (("--rank", "1", "--process", "pid:7"), "--rank also names a process"),
         (("--rank", "9"), "it has main, rank:0, rank:1"),
     ):
-        assert reason in one_line(cli("extract", tmp_path / "two.prof", "-o", target, *options))
+        assert reason in refused(capsys, "extract", tmp_path / "two.prof", "-o", target, *options)
 
 
 #: Of the environment that the tests run in, what would change the outputs that they look at.
@@ -471,7 +463,7 @@ def test_a_dash_is_stdout_for_reports_and_no_file(
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tmp_path: Path) -> None:
+def test_a_report_is_not_written_over_what_it_reads(capsys: Capture, profiles: Path, tmp_path: Path) -> None:
     kept, link = tmp_path / "side" / "a.prof", tmp_path / "link.json"
     kept.parent.mkdir()
     shutil.copy(profiles / "a.prof", kept)
@@ -483,5 +475,5 @@ def test_a_report_is_not_written_over_what_it_reads(cli: Cli, profiles: Path, tm
         ("show", kept, "--format", "md", "-o", kept),
         ("extract", kept, "-o", kept),
     ):
-        assert "name another file" in one_line(cli(*arguments))
+        assert "name another file" in refused(capsys, *arguments)
         assert kept.read_bytes() == before
