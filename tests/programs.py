@@ -146,8 +146,8 @@ def program(
     """Build a captured run whose main thread calls these functions.
 
     `startup` is seconds of the wall around the main thread's life, `workers` the functions of processes that
-    were profiled, `helpers` what processes that were not profiled ran and queued, and `others` the cores that the rest
-    of the machine used.
+    were profiled, `helpers` what processes that were not profiled ran and queued, and `others` the cores that the
+    rest of the machine used.
     """
     machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
     roots = Roots(stdlib=("/usr/lib/python3.11",), project=("/w",))
