@@ -15,7 +15,7 @@ from profkit.measure.critical_path import compose, least_beside
 from profkit.measure.imports import import_seconds
 from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
-from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
+from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_gpu, waits_for_ranks
 from profkit.model import BUILTIN, PROJECT, STDLIB, Paths, Process, Profile, Roots, Run, Thread
 from profkit.model.arrays import spread
 from profkit.model.pauses import WAITS, Pause
@@ -465,10 +465,18 @@ def test_what_wraps_reading_computes() -> None:
         # A project's own function of such a name may compute.
         ("Queue.wait", STDLIB, "waits"),
         ("Simulation.wait", PROJECT, ""),
+        ("<method 'item' of 'torch._C.TensorBase' objects>", STDLIB, "gpu"),
+        ("<built-in method torch._C._cuda_synchronize>", STDLIB, "gpu"),
+        ("<method 'synchronize' of 'torch._C._CudaEventBase' objects>", STDLIB, "gpu"),
+        # A stream waits for the GPU, not the program.
+        ("<method 'wait' of 'torch._C._CudaEventBase' objects>", STDLIB, "waits"),
+        ("<method 'item' of 'numpy.ndarray' objects>", STDLIB, ""),
+        ("synchronize", STDLIB, ""),
     ],
 )
-def test_what_waits_by_design_or_for_ranks_and_what_reads(name: str, root: str, kinds: str) -> None:
+def test_what_waits_by_design_or_for_ranks_or_a_gpu_and_what_reads(name: str, root: str, kinds: str) -> None:
     known = {"waits": is_wait(name, root), "ranks": waits_for_ranks(name), "reads": reads_files(name)}
+    known["gpu"] = waits_for_gpu(name)
     assert [kind for kind, holds in known.items() if holds] == kinds.split()
 
 

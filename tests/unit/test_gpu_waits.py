@@ -10,7 +10,6 @@ import pytest
 
 import profkit
 from profkit.formats.runfile import read_run
-from profkit.measure.waits_by_name import waits_for_gpu
 from profkit.model import RunSet
 from profkit.verdict.diagnosis import diagnose
 
@@ -65,18 +64,3 @@ def test_without_a_gpu_nothing_waits_for_one(others: bool) -> None:
     found = diagnose(*sides)
     assert "gpu" not in {bucket.name for bucket in found.account.buckets}
     assert found.account.seconds("speed") > 0.9 * found.account.added_s
-
-
-def test_which_calls_wait_for_a_gpu() -> None:
-    waiting = (
-        "<method 'item' of 'torch._C.TensorBase' objects>",
-        "<built-in method torch._C._cuda_synchronize>",
-        "<method 'synchronize' of 'torch._C._CudaEventBase' objects>",
-    )
-    others = (
-        "<method 'wait' of 'torch._C._CudaEventBase' objects>",  # a stream waits, not the program
-        "<method 'item' of 'numpy.ndarray' objects>",
-        "synchronize",
-    )
-    assert all(map(waits_for_gpu, waiting))
-    assert not any(map(waits_for_gpu, others))
