@@ -66,16 +66,6 @@ def rank_run(
     return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
 
 
-def test_foreign_profile_is_a_run(tmp_path: Path) -> None:
-    run = load_run(foreign(tmp_path / "a.prof"))
-    assert (run.manifest, run.machine, run.warnings) == (None, None, ())
-    (process,) = run.processes
-    assert (process.python, process.role, process.pid) == ("3.11", "main", None)
-    (thread,) = process.threads
-    assert thread.profile.ncalls.tolist() == [2]
-    assert thread.profile.primitive_calls.tolist() == [1]
-
-
 def test_end_record_inside_a_foreign_profile(tmp_path: Path) -> None:
     stats = {("a.py", 1, "PK\x05\x06 in a name" + "x" * 40): (1, 1, 0.0, 0.0, {})}
     assert load_run(foreign(tmp_path / "a.prof", stats)).manifest is None
