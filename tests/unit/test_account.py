@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from profkit.compare.call_sites import logarithmic_mean
 from profkit.formats.load import load_side
-from profkit.model import Process, Run, RunSet, Thread
+from profkit.model import Run, RunSet
 from profkit.model.pauses import Pause
 from profkit.verdict.account import RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
-from tests.builders import with_thread
+from tests.builders import foreign, with_thread
 from tests.programs import (
     ACQUIRE,
     QUEUE_GET,
@@ -55,11 +55,6 @@ def assert_holds(found: Account, known: Mapping[str, float], within: float) -> N
         assert bucket.seconds == pytest.approx(known.get(bucket.name, 0.0), abs=within), bucket.name
 
 
-def as_plain(run: Run) -> Run:
-    """What a plain profile would hold of a run: the first thread of its first process."""
-    return Run(run.path, (Process(threads=(Thread(run.processes[0].threads[0].profile),)),))
-
-
 def sample_files() -> list[tuple[str, str]]:
     """Each two runs of a workload; a property below is that swapped sides have the same parts."""
     found = []
@@ -77,8 +72,9 @@ class TestSamples:
         assert len(a.runs) == len(b.runs) == 1
         assert_adds_up(account_of(a, b), walls)
         assert_adds_up(account_of(a, b, "main" if "mpi" not in baseline else "rank:1"), walls)
-        assert_adds_up(account_of(as_plain(a.runs[0]), as_plain(b.runs[0])))
-        mixed = account_of(as_plain(a.runs[0]), b)
+        before, after = (foreign(side.runs[0].processes[0].threads[0].profile) for side in (a, b))
+        assert_adds_up(account_of(before, after))
+        mixed = account_of(before, b)
         assert_adds_up(mixed)
         assert mixed.merged == ("speed", "queue"), "one side without counters leaves both without"
 
