@@ -47,19 +47,17 @@ def model_of(events: Sequence[Event], names: IterationNames | None = None) -> It
     return iteration_model(run_of(Process(pid=7, ranges=ranges_from(events))), names)
 
 
-def in_turn(n: int = 10, load: float = 30.0, compute: float = 10.0, first: float = 0.0) -> list[Event]:
+def in_turn(n: int = 10, first: float = 0.0) -> list[Event]:
     """A loop that loads and computes in one thread; its first iteration takes `first` more."""
     events: list[Event] = []
-    now = 0.0
     for i in range(n):
-        begin = now
-        events.append(("load batch", now, now + load, 1))
-        now += load
-        for name, part in (("forward", 0.4), ("backward", 0.6)):
-            events.append((name, now, now + part * compute, 1))
-            now += part * compute
-        now += first if i == 0 else 0.0
-        events.append((f"step {i}", begin, now, 1))
+        now = 40.0 * i + (first if i else 0.0)
+        events += [
+            ("load batch", now, now + 30.0, 1),
+            ("forward", now + 30.0, now + 34.0, 1),
+            ("backward", now + 34.0, now + 40.0, 1),
+            (f"step {i}", now, now + 40.0 + (0.0 if i else first), 1),
+        ]
     return events
 
 
