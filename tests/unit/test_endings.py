@@ -92,6 +92,7 @@ def test_what_the_launcher_knows_of_its_target() -> None:
     # The wait status is that of the program which took its place.
     assert of("replaced", status=-9, ended_s=ENDED) == Ending("replaced", True)
     assert of(status=-9, ended_s=ENDED, replaced_s=13.0) == Ending("replaced", False, 3.0)
+    assert of(alive=True, cpu_s=9.0) == Ending("running", False, 10.0, 5.0)
 
 
 def test_a_target_that_failed_to_write_and_says_so() -> None:
@@ -99,13 +100,6 @@ def test_a_target_that_failed_to_write_and_says_so() -> None:
     assert of(left=LEFT[1], alive=False, ended_s=ENDED) == Ending("exited", False, 2.0, 1.5, error=error)
     assert of(left=LEFT[1], status=0, ended_s=ENDED) == Ending("exited", False, 6.0, None, 0, error)
     assert of(left=LEFT[2], status=-9, ended_s=ENDED) == Ending("replaced", False, 2.0, 1.5)
-
-
-def test_a_child_whose_status_no_one_says() -> None:
-    assert of(alive=False, ended_s=ENDED, cpu_s=9.0) == Ending("ended", False, 6.0, 5.0)
-    assert of(alive=False) == Ending("ended", False)
-    assert of(alive=None) == Ending("unknown", False)
-    assert of(alive=True, cpu_s=9.0) == Ending("running", False, 10.0, 5.0)
 
 
 def record(pid: int, begin: float, end: float, state: str = "snapshot", **fields: Any) -> Record:
