@@ -64,13 +64,19 @@ def exit_code(*words: object) -> int:
     return int(ended.value.code or 0)
 
 
+def printed(capsys: Capture, *words: object, code: int = 0) -> tuple[str, str]:
+    """Run a command that exits with this code; return what it prints, and what on the error stream."""
+    capsys.readouterr()
+    assert exit_code(*words) == code
+    out, err = capsys.readouterr()
+    return out, err
+
+
 def refused(capsys: Capture, *words: object) -> str:
     """Run a command that exits with 2 and prints one line, on the error stream alone; return that line."""
-    capsys.readouterr()
-    assert exit_code(*words) == 2
-    out, err = capsys.readouterr()
+    out, err = printed(capsys, *words, code=2)
     assert (out, err[:16], err.count("\n"), err[-1:]) == ("", "profkit: error: ", 1, "\n"), err
-    return str(err)
+    return err
 
 
 @functools.cache
