@@ -31,7 +31,7 @@ from profkit.capture.packer import pack_spool
 from profkit.capture.record_types import Launch, Launcher, Record
 from profkit.capture.selection import Selection
 from profkit.capture.spool import remove_spool, reserve_facts, write_facts
-from profkit.errors import FormatError, UsageError
+from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.model import Host, Notice, Process, Profile, Thread, ThreadSamples
 from tests.records import launch, record, record_bytes, samples_bytes
@@ -423,8 +423,6 @@ def test_a_selection_is_read_as_it_was_given() -> None:
     assert asked == ("steps", ("2", "1", "4", "3", "a:b@c"))
     Selection().inject(environment, {"monotonic": 1.5, "time": 2.5})
     assert settings.WINDOW_VARIABLE not in environment
-    with pytest.raises(UsageError, match="both say when"):
-        Selection(active=1, start_paused=True).check()
 
 
 # The spool directory from the launcher's side: its removal beside a writer, and facts that outlive a full disk
