@@ -82,11 +82,6 @@ def test_what_is_written_is_read(made: Callable[[], Run], edges: bool, tmp_path:
     assert len({id(thread.profile.strings) for thread in threads}) <= 1
 
 
-def test_equal_runs_are_equal_files(path: Path, tmp_path: Path) -> None:
-    write_run(tmp_path / "again.prof", small_run())
-    assert (tmp_path / "again.prof").read_bytes() == path.read_bytes()
-
-
 def test_members_are_plain(odd: Path) -> None:
     with zipfile.ZipFile(odd) as archive:
         calls = np.load(io.BytesIO(archive.read("functions/ncalls.npy")), allow_pickle=False)
