@@ -21,7 +21,7 @@ from profkit.model.arrays import spread
 from profkit.model.pauses import WAITS, Pause
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, profile
-from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, one_side, program
 from tests.shared import words_of
 
 #: Rows of the readings below.
@@ -356,13 +356,6 @@ class TestReading:
         left = {name: round(float(found.blocked[i]), 6) for name, i in at.items()}
         # The pool was active for 3 s in each process; a wait by design is never active.
         assert left == {"main": 0.5, "collect": 1.0, ACQUIRE: 2.0, "job": 0.0}
-
-    def test_a_plain_profile_is_its_self_time(self) -> None:
-        found, _ = self.read(plain(training()))
-        assert found.wall_s == pytest.approx(3.16)
-        assert not found.counters
-        empty = Run("b.prof", (Process(threads=(Thread(Profile.empty()),)),))
-        assert self.read(empty)[0].wall_s == 0.0
 
 
 @pytest.mark.parametrize(
