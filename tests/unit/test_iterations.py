@@ -208,9 +208,6 @@ def test_nothing_to_say() -> None:
 
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:
-    there = "load disk: no NVTX range has that name, there are: backward, forward"
-    with pytest.raises(UsageError, match=there):
-        model_of(in_turn(), IterationNames(load=("disk",)))
     with pytest.raises(UsageError, match=r"iteration x: .*there are: none"):
         iteration_model(run_of(Process()), IterationNames(iteration=("x",)))
     with pytest.raises(UsageError, match="fewer than 5"):
