@@ -32,7 +32,7 @@ from profkit.study.doctor_load import Load, load_of
 from profkit.study.launch import LAUNCHERS, fitting, launcher_of, lines, of_setting
 from tests.builders import Row, profile
 from tests.requirements import require
-from tests.shared import check_schema, finished, words_of
+from tests.shared import check_schema, succeeded, words_of
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -77,9 +77,7 @@ def test_mpirun_takes_its_lines() -> None:
     script = "\n".join(lines(launch))
     assert shlex.split(script)
     environment = {**os.environ, **{f"OMPI_{name}": "1" for name in options}}
-    done = finished(["bash", "-ec", script], env=environment)
-    assert done.returncode == 0, done.stderr
-    said = sorted(done.stdout.splitlines())
+    said = sorted(succeeded(["bash", "-ec", script], env=environment).stdout.splitlines())
     assert len(said) == launch.ranks
     assert len(set(said)) == launch.ranks, "each rank has CPUs of its own"
     assert all(line.endswith(f" {launch.threads}") for line in said)
