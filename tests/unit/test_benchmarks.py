@@ -29,8 +29,9 @@ from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
 from tests.shared import finished, words_of
+from tests.unit.test_architecture import imports_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
 
 
@@ -65,13 +66,8 @@ def test_the_truth_holds_no_threshold_of_the_rules() -> None:
 
 @pytest.mark.parametrize("module", ["truth", "catalogue", "watch"])
 def test_what_decides_the_truth_imports_nothing_that_is_judged(module: str) -> None:
-    names = set()
-    for node in ast.walk(ast.parse((VERDICT / f"{module}.py").read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names.add(f"{'.' * node.level}{node.module or ''}")
-    own = {name for name in names if name.startswith(("profkit", "benchmarks", "sample_profiles", "."))}
+    names = {name for name, _ in imports_of(VERDICT / f"{module}.py")}
+    own = {name for name in names if name.startswith(("profkit", "benchmarks", "sample_profiles"))}
     assert own <= {"benchmarks.verdict.catalogue"}
 
 
