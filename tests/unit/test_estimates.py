@@ -21,7 +21,7 @@ from profkit.compare.replicates import gather
 from profkit.formats import load_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import write_run
-from profkit.model import Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
+from profkit.model import Host, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
 from profkit.model.merge import merge_profiles
 from profkit.model.profile import ESTIMATES
 from profkit.report import html, terminal
@@ -156,34 +156,25 @@ def test_medians_over_runs() -> None:
 # Files
 
 
-def process_of(*profiles: Profile, pid: int = 10) -> Process:
-    return Process(pid=pid, threads=tuple(map(Thread, profiles)))
-
-
-def run_of(*processes: Process, rank: int = 0) -> Run:
-    manifest = builders.captured(SAMPLED, wall=4.0, run=3.0, wait=0.0).manifest
-    assert manifest is not None
-    job: Any = {"id": "7", "rank": rank, "world_size": 2}
-    return Run("run.prof", processes, replace(manifest, job=job))
-
-
-def assert_as_sampled(found: Profile) -> None:
-    for name in ESTIMATES:
-        assert getattr(found, name).dtype == getattr(SAMPLED, name).dtype
-        np.testing.assert_array_equal(getattr(found, name), getattr(SAMPLED, name))
+def run_of(found: Profile, rank: int = 0) -> Run:
+    manifest = builders.manifest(4.0, Host("host"), job={"id": "7", "rank": rank, "world_size": 2})
+    return Run("run.prof", (Process(pid=10, threads=(Thread(found),)),), manifest)
 
 
 @pytest.mark.parametrize("first_is_exact", [True, False])
 def test_files_of_ranks_of_which_one_is_exact(tmp_path: Path, first_is_exact: bool) -> None:
     ranks = [profile([4, 5, 6], None), SAMPLED] if first_is_exact else [SAMPLED, profile([4, 5, 6], None)]
     for rank, part in enumerate(ranks):
-        write_run(tmp_path / f"{rank}.prof", run_of(process_of(part), rank=rank))
+        write_run(tmp_path / f"{rank}.prof", run_of(part, rank))
     head, portions = join_files([tmp_path / "0.prof", tmp_path / "1.prof"])
     write_run(tmp_path / "both.prof", head, portions=portions)
     found = [process.threads[0].profile for process in load_run(tmp_path / "both.prof").processes]
     assert [part.calls_low is None for part in found] == [first_is_exact, not first_is_exact]
     assert [part.ncalls.tolist() for part in found] == [part.ncalls.tolist() for part in ranks]
-    assert_as_sampled(found[first_is_exact])
+    for name in ESTIMATES:
+        column = getattr(found[first_is_exact], name)
+        assert column.dtype == getattr(SAMPLED, name).dtype
+        np.testing.assert_array_equal(column, getattr(SAMPLED, name))
 
 
 # Reports
@@ -250,8 +241,8 @@ def test_what_is_said_of_calls(calls: int, known: Known, said: str) -> None:
 
 
 def test_the_python_interface_has_the_columns(tmp_path: Path) -> None:
-    write_run(tmp_path / "a.prof", run_of(process_of(profile([7, 1000, 5], None))))
-    write_run(tmp_path / "b.prof", run_of(process_of(SAMPLED)))
+    write_run(tmp_path / "a.prof", run_of(profile([7, 1000, 5], None)))
+    write_run(tmp_path / "b.prof", run_of(SAMPLED))
     rows = {row.name: row for row in profkit.read(tmp_path / "b.prof").functions()}
     known = [(r.ncalls, r.calls_low, r.samples, r.tottime_error) for r in (rows[name] for name in "abc")]
     assert known == [(7, 7.0, 0, 0.0), (1200, 1100.5, 40, 0.3), (None, None, 3, 0.5)]
