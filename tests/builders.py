@@ -204,7 +204,6 @@ def with_thread(run: Run, **changes: Any) -> Run:
 
 def timed(run: Run, factor: float = 1.0, scatter: float | None = 0.02) -> Run:
     """The run on a machine that took so many times as long for fixed work."""
-    assert run.manifest is not None
     known = tuple(
         Yardstick(name, 1e-4 * factor, None, 1e-4 * factor, scatter, 18)
         for name in ("integer", "branches", "latency", "bytecode cpython 3.11")

@@ -117,7 +117,6 @@ def _process(process: Process) -> Process:
 def joinable_run() -> Run:
     """Return such a run with other ranks, and nothing that says of which job: `small_run` may be joined with it."""
     run = small_run("clean-1")
-    assert run.manifest is not None
     processes = (p if p.rank is None else replace(p, rank=p.rank + 2) for p in run.processes)
     return replace(run, manifest=replace(run.manifest, job=None), processes=tuple(processes))
 
@@ -125,8 +124,6 @@ def joinable_run() -> Run:
 def small_run(name: str = "oversubscribed") -> Run:
     """Return a run of ``sample_profiles/mpi_train`` that is small and complete."""
     run = load_run(SAMPLES / "mpi_train" / f"{name}.prof")
-    assert run.manifest is not None
-    assert run.machine is not None
     manifest = replace(
         run.manifest,
         git=Git(revision="0123456789abcdef", dirty=True),

@@ -174,7 +174,6 @@ def program(
         for i, (run, queue) in enumerate(helpers)
     ]
     processes = (main, *profiled, *seen)
-    assert main.wall_s is not None
     wall = startup + main.wall_s
     own = sum(p.cpu_s or 0.0 for p in processes)
     known = {"command": command, "exit_status": exit_status, "environment": environment or {}}
@@ -342,7 +341,6 @@ def rows_of(prof: Profile, keep: np.ndarray) -> Profile:
 
 def on(run: Run, day: int, minute: int = 0, **changes: object) -> Run:
     """The same run, so many days after the first of March."""
-    assert run.manifest is not None
     first = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
     started = (first + datetime.timedelta(days=day, minutes=minute)).isoformat()
     return replace(run, manifest=replace(run.manifest, started=started, **changes))

@@ -70,7 +70,6 @@ def own_room(path: Path) -> str | None:
 
 def wrong_direction(path: Path, source: str | None = None) -> list[str]:
     room = own_room(path)
-    assert room is not None
     allowed = ROOMS[: ROOMS.index(room) + 1]
     tree = tree_of(path) if source is None else ast.parse(source)
     return [

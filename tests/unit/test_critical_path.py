@@ -346,12 +346,10 @@ class TestReading:
         for process, whats in zip(run.processes, kinds, strict=True):
             (thread,) = process.threads
             off = thread.profile.blocked
-            assert off is not None
             pauses = [Pause(i, what, float(off[i]), 10) for i, what in enumerate(whats)]
             threads = (*pool, replace(thread, pauses=tuple(pauses)))
             processes.append(replace(process, threads=threads))
         found = select(replace(run, processes=tuple(processes))).profile
-        assert found.blocked is not None
         at = {found.strings[name]: i for i, name in enumerate(found.name.tolist())}
         left = {name: round(float(found.blocked[i]), 6) for name, i in at.items()}
         # The pool was active for 3 s in each process; a wait by design is never active.

@@ -174,7 +174,6 @@ def test_a_joined_run_may_use_the_cpus_of_all_its_files() -> None:
 
     def on(cpu: int, host: str = "node1") -> Run:
         run = rank_run(None)
-        assert run.manifest is not None
         bound = Host(host, cpus=4, affinity=1, affinity_cpus=(cpu,))
         run = replace(run, manifest=replace(run.manifest, host=bound))
         return with_main(run, wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())

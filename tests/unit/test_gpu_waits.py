@@ -38,7 +38,6 @@ def test_why_the_gpu_takes_longer(condition: str, cause: str, kind: str | None, 
 def side(name: str, without: str, *, on_gpu: bool = True) -> RunSet:
     """A run without some readings of its machine, and with none of its processes on a GPU if it is not."""
     run = read_run(GPU / f"{name}.prof")
-    assert run.series is not None
     columns = {of: column for of, column in run.series.columns.items() if not of.startswith(without)}
     if not on_gpu:
         columns["gpu_processes"] = np.zeros(len(run.series.time_ns))
