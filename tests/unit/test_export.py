@@ -41,9 +41,7 @@ def told(*rows: Told, pid: int = 10, **fields: Any) -> Process:
 
 def trace(run: Run) -> dict[str, Any]:
     """Write a trace, read it as strictly as a browser does, and check it against the format's rules."""
-    document: dict[str, Any] = json.loads(
-        b"".join(chrome_trace(run).chunks).decode("utf-8"), parse_constant=pytest.fail
-    )
+    document = json.loads(b"".join(chrome_trace(run).chunks).decode("utf-8"), parse_constant=pytest.fail)
     check_trace(document)
     return document
 
@@ -229,7 +227,7 @@ def test_more_rows_than_are_written_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 def speedscope(run: Run) -> dict[str, Any]:
     """Write a file for speedscope and check what its schema and its reader ask for."""
     text = b"".join(speedscope_file(run).chunks).decode("utf-8")
-    document: dict[str, Any] = json.loads(text, parse_constant=pytest.fail)
+    document = json.loads(text, parse_constant=pytest.fail)
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     frames = document["shared"]["frames"]
     assert all(set(frame) <= {"name", "file", "line", "col"} for frame in frames)

@@ -189,8 +189,7 @@ def go_profile(**changed: Any) -> bytes:
     for name, value in changed.items():
         made.ClearField(name)
         made.MergeFrom(pprof_class()(**{name: value}))
-    data: bytes = made.SerializeToString()
-    return data
+    return made.SerializeToString()
 
 
 def test_a_profile_of_go_is_read(tmp_path: Path) -> None:
