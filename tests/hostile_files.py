@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -31,8 +30,7 @@ from profkit.model.columns import column_dtypes
 from profkit.model.definitions import Definition, name_digest
 from profkit.model.written_sizes import WrittenSize
 from tests.programs import rows_of
-
-SAMPLES = Path(__file__).parents[1] / "sample_profiles"
+from tests.shared import SAMPLES
 
 #: Functions of each thread, and ranges and samples of each process, that are kept.
 ROWS = 30

@@ -20,6 +20,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_profiles"
+
 #: The fixture ``capsys``.
 Capture: TypeAlias = pytest.CaptureFixture[str]
 
@@ -84,7 +87,7 @@ def validator(name: str) -> Any:
     """Return the validator of a schema of docs/schema."""
     import jsonschema
 
-    schema = json.loads((Path(__file__).parents[1] / "docs" / "schema" / name).read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs" / "schema" / name).read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 

@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,8 +36,8 @@ from tests.programs import (
     sampled,
     training,
 )
+from tests.shared import SAMPLES
 
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles"
 #: What a bucket may be off where only one thing was changed and a tracer measured it: a millionth of the change.
 EXACT = 1e-6
 #: … and where the kernel's counters are known, but functions are known by their self time alone.

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.shared import words_of
+from tests.shared import ROOT, words_of
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
 
 #: A room may import the rooms before it, and itself.

@@ -28,10 +28,9 @@ from benchmarks.verdict.truth import RIGHT, Intent, Measured, intent_of, of_anot
 from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
-from tests.shared import finished, words_of
+from tests.shared import ROOT, SAMPLES, finished, words_of
 from tests.unit.test_architecture import imports_of
 
-ROOT = Path(__file__).resolve().parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
 
 
@@ -220,7 +219,7 @@ def test_every_condition_and_change_of_the_catalogue_exists() -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Real runs in the corpus's layout: the samples of this repository, clean and beside busy processes."""
-    source = ROOT / "sample_profiles" / "tokenize_corpus"
+    source = SAMPLES / "tokenize_corpus"
     for condition, name, repeats in (("clean", "clean-1", 3), ("hogs-1x", "external-load", 1)):
         folder = tmp_path / "tokenize_corpus" / condition
         folder.mkdir(parents=True)

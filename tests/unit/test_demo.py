@@ -20,10 +20,7 @@ from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, profile, with_main
-from tests.shared import Capture, exit_code, finished
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "sample_profiles"
+from tests.shared import ROOT, SAMPLES, Capture, exit_code, finished
 
 
 def run_training(workers: int) -> str:

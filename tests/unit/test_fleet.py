@@ -25,10 +25,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Process
 from tests.programs import on, program, training
 from tests.requirements import imported
-from tests.shared import Capture, check_schema, finished, printed, refused
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "sample_profiles"
+from tests.shared import ROOT, SAMPLES, Capture, check_schema, finished, printed, refused
 
 
 @pytest.fixture(autouse=True)
