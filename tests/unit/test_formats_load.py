@@ -15,23 +15,9 @@ import pytest
 from profkit.errors import FormatError
 from profkit.formats import join_ranks, load_run, load_side, write_run
 from profkit.formats.load import join_files
-from profkit.formats.runfile import SCHEMA
 from profkit.measure.inventory import inventory
-from profkit.model import (
-    Edges,
-    Host,
-    Job,
-    Machine,
-    Manifest,
-    Neighbour,
-    Neighbours,
-    Notice,
-    Process,
-    Profile,
-    Run,
-    Thread,
-)
-from tests.builders import with_main, with_thread
+from profkit.model import Edges, Host, Machine, Neighbour, Neighbours, Notice, Process, Profile, Run, Thread
+from tests.builders import manifest, with_main, with_thread
 from tests.programs import sampled
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
@@ -57,11 +43,10 @@ def rank_run(
     wall: float = 1.0,
     status: int = 0,
 ) -> Run:
-    told: Job | None = None if rank is None else {"id": job, "rank": rank, "world_size": size}
-    command = ("python", "train.py")
-    manifest = Manifest(SCHEMA, "0.1.0", command, "/work", status, started, wall, Host(host), job=told)
+    told = None if rank is None else {"id": job, "rank": rank, "world_size": size}
+    made = manifest(wall, Host(host), exit_status=status, started=started, job=told)
     process = Process(pid=100 + (rank or 0), threads=(Thread(Profile.empty()),))
-    return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
+    return Run("x", (process,), made, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
 
 
 def test_end_record_inside_a_foreign_profile(tmp_path: Path) -> None:
