@@ -36,10 +36,6 @@ from tests.shared import SAMPLES
 ROWS = 30
 
 
-def _first(values: np.ndarray) -> np.ndarray:
-    return values[:ROWS].copy()
-
-
 def _inside(profile: Profile) -> RangeCalls:
     """Say that the first functions ran inside a range that another one is inside of."""
     index, count, seconds = np.arange(2, dtype=np.int32), np.array([5, 5]), np.array([0.25, 0.5])
@@ -97,10 +93,10 @@ def _thread(thread: Thread, inside: bool) -> Thread:
 def _process(process: Process) -> Process:
     ranges, samples = process.ranges, process.samples
     if ranges is not None:
-        columns = {name: _first(getattr(ranges, name)) for name in column_dtypes(Ranges)}
+        columns = {name: getattr(ranges, name)[:ROWS].copy() for name in column_dtypes(Ranges)}
         ranges = replace(ranges, **columns).validate()
     if samples is not None:
-        columns = {name: _first(getattr(samples, name)) for name in column_dtypes(ThreadSamples)}
+        columns = {name: getattr(samples, name)[:ROWS].copy() for name in column_dtypes(ThreadSamples)}
         samples = ThreadSamples(**columns).validate()
     return replace(
         process,
