@@ -26,9 +26,7 @@ from profkit import __version__
 from profkit.cli.app import COMMANDS, app
 from profkit.cli.examples import EXAMPLES
 from profkit.formats import join_ranks, write_run
-from profkit.model import Process, Run, Thread
 from profkit.verdict.types import CAUSES
-from tests import report_builders as build
 from tests.rank_files import Did, rank_run
 from tests.shared import Capture, exit_code, finished, refused, screen, succeeded, until_end, words_of
 
@@ -299,14 +297,8 @@ def test_a_failed_write_keeps_the_old_report(
 
 
 def test_extract_says_which_process_it_took(cli: Cli, capsys: Capture, tmp_path: Path) -> None:
-    processes = [
-        Process(
-            *(7 + rank, None, "rank", rank),
-            threads=(Thread(build.profile([("a.py", f"of_{rank}", 1, 1, 1.0, 1.0)])),),
-        )
-        for rank in range(2)
-    ]
-    write_run(tmp_path / "two.prof", Run("two.prof", tuple(processes)))
+    ranks = [rank_run(rank, {f"of_{rank}": Did(1, 1.0)}, size=2) for rank in range(2)]
+    write_run(tmp_path / "two.prof", join_ranks(ranks))
     target = tmp_path / "out.prof"
 
     def extracted(*options: str) -> tuple[set[str], str]:
@@ -315,12 +307,12 @@ def test_extract_says_which_process_it_took(cli: Cli, capsys: Capture, tmp_path:
         functions = pstats.Stats(str(target)).stats  # type: ignore[attr-defined]
         return {name for _, _, name in functions}, done.err
 
-    said = "profkit: took the rank process (rank 0, pid 7) of 2 processes; --process all takes all of them\n"
+    said = "profkit: took the rank process (rank 0, pid 100) of 2 processes; --process all takes all of them\n"
     assert extracted() == ({"of_0"}, said)
     assert extracted("--rank", "1") == ({"of_1"}, "")
     assert extracted("--process", "all") == ({"of_0", "of_1"}, "")
     for options, reason in (
-        (("--rank", "1", "--process", "pid:7"), "--rank also names a process"),
+        (("--rank", "1", "--process", "pid:100"), "--rank also names a process"),
         (("--rank", "9"), "it has main, rank:0, rank:1"),
     ):
         assert reason in refused(capsys, "extract", tmp_path / "two.prof", "-o", target, *options)
