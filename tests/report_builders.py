@@ -149,20 +149,14 @@ def account(before: float, after: float, **seconds: float) -> Account:
     added = after - before
     seconds = {"rest": added - sum(seconds.values()), **seconds}
     noise = 0.02 * before
-    buckets = tuple(
-        Bucket(
-            name,
-            seconds.get(name, 0.0),
-            seconds.get(name, 0.0) - noise,
-            seconds.get(name, 0.0) + noise,
-            seconds.get(name, 0.0) / added if added else math.nan,
-            (Part(0, "solve", 0.8 * seconds[name]), Part(1, "encode", 0.2 * seconds[name]))
-            if name in ("work", "code", "speed", "blocked") and seconds.get(name)
-            else (),
-        )
-        for name in BUCKETS
-    )
-    return Account(before, after, buckets, basis="other-programs")
+
+    def bucket(name: str) -> Bucket:
+        s = seconds.get(name, 0.0)
+        divided = s and name in ("work", "code", "speed", "blocked")
+        parts = (Part(0, "solve", 0.8 * s), Part(1, "encode", 0.2 * s)) if divided else ()
+        return Bucket(name, s, s - noise, s + noise, s / added if added else math.nan, parts)
+
+    return Account(before, after, tuple(map(bucket, BUCKETS)), basis="other-programs")
 
 
 QUEUE = Evidence("main.queue", "s", 0.012, 5.31, reading="no-cpu-free", whole=(3.03, 8.67))
