@@ -53,8 +53,8 @@ _OWN = "own"
 class Fn:
     """What one function does by itself: seconds on a CPU, queueing for one, and off the CPU otherwise.
 
-    `callers` are calls by the name of the caller; what is missing to `calls` came from outside of the profile. `source`
-    stands for the hash of its source, and is empty where that is not known.
+    `callers` are calls by the name of the caller; what is missing to `calls` came from outside of the profile.
+    `source` stands for the hash of its source, and is empty where that is not known.
     """
 
     name: str
@@ -200,8 +200,8 @@ def training(
 
     ``main`` calls ``step`` once for each step; a step calls ``load``, ``blur`` (which calls ``sharpen``), ``forward``
     and ``backward``, each of which calls the native ``dot``. `per_step` are calls of ``sharpen`` per call of ``blur``
-    (5), or of another function per step (1); `times` are factors of CPU time per call by function, and `slower` is that
-    of all; `changed` are other sources by name; `ratio` is queueing for each second of CPU time.
+    (5), or of another function per step (1); `times` are factors of CPU time per call by function, and `slower` is
+    that of all; `changed` are other sources by name; `ratio` is queueing for each second of CPU time.
     """
     per = {"load": 1, "blur": 1, "sharpen": 5, "forward": 1, "backward": 1, "dot": 4, **(per_step or {})}
     factor = times or {}
