@@ -308,14 +308,9 @@ class TestReading:
         return read_path(run, chosen, None), {name: row for row, name in enumerate(names)}
 
     def test_workers_and_threads_are_helpers(self) -> None:
-        found, at = self.read(
-            program(
-                [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})],
-                workers=[[Fn("job", 10, 2.0, 0.5, 0.25)]],
-                helpers=[(1.0, 0.125)],
-                startup=0.5,
-            )
-        )
+        main = [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})]
+        workers = [[Fn("job", 10, 2.0, 0.5, 0.25)]]
+        found, at = self.read(program(main, workers=workers, helpers=[(1.0, 0.125)], startup=0.5))
         assert (found.wall_s, found.life_s, found.run_s, found.queue_s) == (4.5, 4.0, 1.0, 0.0)
         job = at["job"]
         assert (found.own[job], found.helpers[job]) == (0.0, 2.0)
