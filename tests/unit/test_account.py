@@ -121,11 +121,8 @@ def with_lock(run: Run, waited: float, holder: str) -> Run:
     """The run of which a tracer saw that a step waited for the interpreter's lock, and what held it meanwhile."""
     profile = run.processes[0].threads[0].profile
     names = [profile.strings[name] for name in profile.name.tolist()]
-    pauses = (
-        Pause(names.index(ACQUIRE), "gil", waited, 9),
-        Pause(names.index(holder), "gil-held", waited, 9),
-    )
-    return with_thread(run, pauses=pauses)
+    seen = (ACQUIRE, "gil"), (holder, "gil-held")
+    return with_thread(run, pauses=tuple(Pause(names.index(name), what, waited, 9) for name, what in seen))
 
 
 @pytest.mark.parametrize(("holder", "bucket"), [("blur", "code"), ("forward", "gil")])

@@ -197,9 +197,8 @@ class TestRatios:
         assert not ratios.known[row]
         assert math.isnan(table.per_call_ratio[row])
         limit = 2 * (1 - width)
-        assert ratios.weight[row] == pytest.approx(
-            (limit if more else 1 / limit) if apart else (2 if more else 0.5)
-        )
+        weight = limit if apart else 2
+        assert ratios.weight[row] == pytest.approx(weight if more else 1 / weight)
         assert_adds_up(found.account)
         mean = 100 * STEP_S / math.log(2)  # logarithmic, of both sides
         booked = mean * (math.log(limit) if more else -math.log(limit)) if apart else 0.0

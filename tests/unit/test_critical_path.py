@@ -267,9 +267,8 @@ def test_without_a_tracer_functions_that_wait_for_longer_than_the_thread_did_spi
 
 
 def test_without_counters_there_are_self_times_alone() -> None:
-    plain = replace(
-        reading(row(MAIN=3.0, LOCK=2.0, REDUCE=1.0), startup=0.5), life_s=None, run_s=None, queue_s=None
-    )
+    of = reading(row(MAIN=3.0, LOCK=2.0, REDUCE=1.0), startup=0.5)
+    plain = replace(of, life_s=None, run_s=None, queue_s=None)
     found = composed(plain)
     assert seconds(found.run) == {MAIN: 3.0}
     assert seconds(found.blocked) == {LOCK: 2.0}
@@ -402,9 +401,8 @@ def test_what_is_called_for_nothing_but_waiting_waits() -> None:
     )
     assert waiting(*served) == {fn.name for fn in served}
     # The same function that others call as often is theirs too.
-    shared = Fn(
-        "<built-in method builtins.max>", 200, 0.01, callers={"PollSelector.select": 100, "main": 100}
-    )
+    both = {"PollSelector.select": 100, "main": 100}
+    shared = Fn("<built-in method builtins.max>", 200, 0.01, callers=both)
     assert waiting(*served[:3], shared) == {fn.name for fn in served[:3]}
 
 

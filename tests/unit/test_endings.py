@@ -154,9 +154,8 @@ def test_an_image_without_a_last_record_was_replaced_by_the_next() -> None:
 
 def test_seen_to_end_by_the_sampler_of_another_day() -> None:
     """A spool that is merged on another machine: whether a process runs there is not known, what was seen is."""
-    gone, other = of_records(
-        record(11, 0, 10), record(12, 0, 10), processes=(seen(11, 12), seen(12)), alive=None
-    )
+    watched = seen(11, 12), seen(12)
+    gone, other = of_records(record(11, 0, 10), record(12, 0, 10), processes=watched, alive=None)
     assert (gone.state, gone.lost_s) == ("ended", 2.0)
     assert (other.state, other.lost_s) == ("unknown", None)
 

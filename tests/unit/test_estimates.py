@@ -21,7 +21,7 @@ from profkit.compare.replicates import gather
 from profkit.formats import load_run
 from profkit.formats.load import join_files
 from profkit.formats.runfile import write_run
-from profkit.model import Host, Process, Profile, ProfileError, Roots, Run, RunSet, Thread, Tier
+from profkit.model import Host, Process, Profile, ProfileError, Roots, Run, Thread, Tier
 from profkit.model.merge import merge_profiles
 from profkit.model.profile import ESTIMATES
 from profkit.report import html, terminal
@@ -31,10 +31,10 @@ from profkit.report.jsondoc import show_object
 from profkit.report.pictures import run_figures
 from profkit.report.showdoc import run_facts, show_document
 from profkit.report.wording.functions import moved_text
-from profkit.verdict.diagnosis import diagnose as compare
 from tests import builders
 from tests import report_builders as build
 from tests.builders import Known, Row, with_estimates, with_main
+from tests.programs import diffed
 from tests.records import record, table
 from tests.shared import finished
 
@@ -225,14 +225,10 @@ def test_json_of_a_run() -> None:
 )
 def test_what_is_said_of_calls(calls: int, known: Known, said: str) -> None:
     """A function takes three times as long; the run in which it does was sampled."""
-    before, after = (
-        builders.profile([Row("/work/train.py", 3, "step", n, own)]) for n, own in ((1000, 1.0), (calls, 3.0))
-    )
-    sides = [
-        builders.captured(p, wall=p.total, run=p.total, wait=0.0)
-        for p in (before, with_estimates(after, [known]))
-    ]
-    found = compare(*(RunSet(str(i), (run,)) for i, run in enumerate(sides)))
+    rows = ([Row("/work/train.py", 3, "step", n, own)] for n, own in ((1000, 1.0), (calls, 3.0)))
+    before, after = map(builders.profile, rows)
+    sides = before, with_estimates(after, [known])
+    found = diffed(*(builders.captured(p, wall=p.total, run=p.total, wait=0.0) for p in sides))
     assert said in moved_text(found.table, 0)
     assert found.table.baseline.estimate(0) == (1000.0, 1000.0, 0, 0.0)
     if said.startswith("about"):
@@ -260,9 +256,8 @@ def test_the_page_says_what_is_exact() -> None:
         "console.log(JSON.stringify(functions.names.map((name, row) => [name, functions.after.calls(row)])))"
     )
     run = build.sampled_run()
-    text = html.render(
-        replace(show_document(run, judged=build.UNJUDGED), figures=run_figures(run, "tottime"))
-    )
+    document = replace(show_document(run, judged=build.UNJUDGED), figures=run_figures(run, "tottime"))
+    text = html.render(document)
     data = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     page = f"globalThis.document = {{ getElementById: () => ({{ textContent: {json.dumps(data)} }}) }};"
     found = dict(json.loads(finished(["node", "-e", page + script + said], check=True).stdout))

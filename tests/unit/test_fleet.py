@@ -95,9 +95,8 @@ def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
     assert lines[-1] == "profkit: 2 files could not be read"
 
     fleet = Fleet(store)
-    assert asked(fleet, "SELECT job, day::VARCHAR, wall_s FROM runs WHERE job = 'etl'") == [
-        ("etl", "2026-03-01", None)
-    ]
+    etl = asked(fleet, "SELECT job, day::VARCHAR, wall_s FROM runs WHERE job = 'etl'")
+    assert etl == [("etl", "2026-03-01", None)]
     run = load_run(SAMPLES / "train_mlp" / "oversubscribed.prof")
     ours = "FROM {} JOIN runs USING (run) WHERE path LIKE '%train_mlp/oversubscribed.prof'"
     sums = "SELECT process, sum(tottime), sum(ncalls) " + ours.format("functions")

@@ -103,9 +103,8 @@ def test_what_else_decides_a_role() -> None:
     for pair, role in ((("batch {n}", "forward"), ITERATION), (("epoch", "batch {n}"), LOAD)):
         assert roles_of(batch, [pair], IterationNames())["batch {n}"] == role
     # What the user says of a role is all of it.
-    roles = roles_of(
-        ["forward", "backward", "conv {n}"], [], IterationNames(compute=("conv 3",), load=("back*",))
-    )
+    named = IterationNames(compute=("conv 3",), load=("back*",))
+    roles = roles_of(["forward", "backward", "conv {n}"], [], named)
     assert roles == {"forward": NO_ROLE, "backward": LOAD, "conv {n}": COMPUTE}
 
 
