@@ -75,12 +75,7 @@ class Row:
 
 
 ROWS = (
-    Row(
-        *("solve", "numpy/linalg/_linalg.py", "site", 335),
-        (0.0101, 40),
-        (2.9391, 40),
-        *("rooted", True, True),
-    ),
+    Row("solve", "numpy/linalg/_linalg.py", "site", 335, (0.0101, 40), (2.9391, 40), "rooted", True, True),
     Row(
         "TransformerBlock.forward", "model/blocks.py", "project", 88, (1.2, 400), (2.41, 400), "nearest-line"
     ),
