@@ -16,7 +16,6 @@ from profkit.model import (
     Process,
     Profile,
     Ranges,
-    Roots,
     Run,
     RunSet,
     Thread,
@@ -159,8 +158,6 @@ def captured(
     environment: dict[str, str] | None = None,
     command: tuple[str, ...] = ("python", "train.py"),
     python: str = "3.11.7",
-    roots: Roots | None = None,
-    path: str = "run.prof",
 ) -> Run:
     """Build a run of one profiled process and unprofiled children (run, wait), with counters."""
     machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
@@ -171,7 +168,6 @@ def captured(
         run_queue_wait_s=wait,
         python=python,
         threads=(Thread(prof, tid=100, run_s=run, run_queue_wait_s=wait),),
-        roots=roots or Roots(),
         host=machine_host,
     )
     workers = tuple(
@@ -180,7 +176,7 @@ def captured(
     )
     own = run + sum(r for r, _ in children)
     return Run(
-        path,
+        "run.prof",
         (main, *workers),
         manifest=manifest(wall, machine_host, command=command, environment=environment or {}),
         machine=Machine(
@@ -208,7 +204,6 @@ def with_thread(run: Run, **changes: Any) -> Run:
 
 def timed(run: Run, factor: float = 1.0, scatter: float | None = 0.02) -> Run:
     """The run on a machine that took so many times as long for fixed work."""
-    assert run.manifest is not None
     known = tuple(
         Yardstick(name, 1e-4 * factor, None, 1e-4 * factor, scatter, 18)
         for name in ("integer", "branches", "latency", "bytecode cpython 3.11")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -30,15 +29,10 @@ from profkit.model import (
 from profkit.model.columns import column_dtypes
 from profkit.model.thread import Definition, WrittenSize, name_digest
 from tests.programs import rows_of
-
-SAMPLES = Path(__file__).parents[1] / "sample_profiles"
+from tests.shared import SAMPLES
 
 #: Functions of each thread, and ranges and samples of each process, that are kept.
 ROWS = 30
-
-
-def _first(values: np.ndarray) -> np.ndarray:
-    return values[:ROWS].copy()
 
 
 def _inside(profile: Profile) -> RangeCalls:
@@ -98,10 +92,10 @@ def _thread(thread: Thread, inside: bool) -> Thread:
 def _process(process: Process) -> Process:
     ranges, samples = process.ranges, process.samples
     if ranges is not None:
-        columns = {name: _first(getattr(ranges, name)) for name in column_dtypes(Ranges)}
+        columns = {name: getattr(ranges, name)[:ROWS].copy() for name in column_dtypes(Ranges)}
         ranges = replace(ranges, **columns).validate()
     if samples is not None:
-        columns = {name: _first(getattr(samples, name)) for name in column_dtypes(ThreadSamples)}
+        columns = {name: getattr(samples, name)[:ROWS].copy() for name in column_dtypes(ThreadSamples)}
         samples = ThreadSamples(**columns).validate()
     return replace(
         process,
@@ -116,7 +110,6 @@ def _process(process: Process) -> Process:
 def joinable_run() -> Run:
     """Return such a run with other ranks, and nothing that says of which job: `small_run` may be joined with it."""
     run = small_run("clean-1")
-    assert run.manifest is not None
     processes = (p if p.rank is None else replace(p, rank=p.rank + 2) for p in run.processes)
     return replace(run, manifest=replace(run.manifest, job=None), processes=tuple(processes))
 
@@ -124,8 +117,6 @@ def joinable_run() -> Run:
 def small_run(name: str = "oversubscribed") -> Run:
     """Return a run of ``sample_profiles/mpi_train`` that is small and complete."""
     run = load_run(SAMPLES / "mpi_train" / f"{name}.prof")
-    assert run.manifest is not None
-    assert run.machine is not None
     manifest = replace(
         run.manifest,
         git=Git(revision="0123456789abcdef", dirty=True),

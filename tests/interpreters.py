@@ -69,7 +69,6 @@ def interpreter(version: str) -> str:
         pytest.skip(f"{name}: only {' and '.join(USUAL)}; {REQUIRED}=interpreters,newer-interpreters for all")
     found = find(version)
     require(name, found is not None, f"no CPython {version} here")
-    assert found is not None
     return found
 
 
@@ -103,17 +102,13 @@ def python_with(module: str) -> str:
     """Return an interpreter that has a module, or skip the calling test."""
     python = having(module)
     require(module, python is not None, f"no interpreter with {module}; name some in {VARIABLE}")
-    assert python is not None
     return python
 
 
 def packages(python: str, *requirements: str) -> Path:
     """Install packages without what they depend on, once, for an interpreter; skip the calling test if it cannot be.
 
-    Returns
-    -------
-    Path
-        A directory for the interpreter's ``PYTHONPATH``, not to be changed.
+    The directory is for the interpreter's ``PYTHONPATH``, and not to be changed.
     """
 
     def install(directory: Path) -> None:

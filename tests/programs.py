@@ -51,16 +51,10 @@ _OWN = "own"
 
 @dataclass(frozen=True)
 class Fn:
-    """What one function does by itself; seconds.
+    """What one function does by itself: seconds on a CPU, queueing for one, and off the CPU otherwise.
 
-    Attributes
-    ----------
-    run, queue, off
-        On a CPU, queueing for one, and off the CPU otherwise.
-    callers
-        Calls by the name of the caller; what is missing to `calls` came from outside of the profile.
-    source
-        Stands for the hash of its source; empty where that is not known.
+    `callers` are calls by the name of the caller; what is missing to `calls` came from outside of the profile.
+    `source` stands for the hash of its source, and is empty where that is not known.
     """
 
     name: str
@@ -134,7 +128,6 @@ def program(
     startup: float = 0.2,
     workers: Sequence[Sequence[Fn]] = (),
     helpers: Sequence[tuple[float, float]] = (),
-    traced: bool = True,
     others: float = 0.0,
     cpus: int = 2,
     exit_status: int | None = 0,
@@ -147,15 +140,15 @@ def program(
     """Build a captured run whose main thread calls these functions.
 
     `startup` is seconds of the wall around the main thread's life, `workers` the functions of processes that
-    were profiled, `helpers` what processes that were not profiled ran and queued, `traced` whether a tracer measured
-    queueing and time off the CPU by function, and `others` the cores that the rest of the machine used.
+    were profiled, `helpers` what processes that were not profiled ran and queued, and `others` the cores that the
+    rest of the machine used.
     """
     machine_host = Host(name=host, cpu_model=cpu_model, cpus=cpus, affinity=cpus)
     roots = Roots(stdlib=("/usr/lib/python3.11",), project=("/w",))
 
     def process(pid: int, role: str, fns: Sequence[Fn]) -> Process:
         run, queue, life = (sum(getattr(fn, name) for fn in fns) for name in ("run", "queue", "active"))
-        thread = Thread(_profile(fns, traced=traced), tid=pid, run_s=run, run_queue_wait_s=queue)
+        thread = Thread(_profile(fns, traced=True), tid=pid, run_s=run, run_queue_wait_s=queue)
         return Process(
             pid=pid,
             role=role,
@@ -175,7 +168,6 @@ def program(
         for i, (run, queue) in enumerate(helpers)
     ]
     processes = (main, *profiled, *seen)
-    assert main.wall_s is not None
     wall = startup + main.wall_s
     own = sum(p.cpu_s or 0.0 for p in processes)
     known = {"command": command, "exit_status": exit_status, "environment": environment or {}}
@@ -207,24 +199,9 @@ def training(
     """Functions of a small training loop: 3.2 s in all, of which ``sharpen`` below ``blur`` takes 1 s.
 
     ``main`` calls ``step`` once for each step; a step calls ``load``, ``blur`` (which calls ``sharpen``), ``forward``
-    and ``backward``, each of which calls the native ``dot``.
-
-    Parameters
-    ----------
-    steps
-        How often ``main`` goes round.
-    per_step
-        Calls of ``sharpen`` per call of ``blur`` (5), or of another function per step (1).
-    times
-        Factor of a function's CPU time per call.
-    changed
-        Other sources, by name.
-    slower
-        Factor of every function's CPU time per call.
-    ratio
-        Queueing for each second of CPU time, in every function.
-    extra
-        Further functions.
+    and ``backward``, each of which calls the native ``dot``. `per_step` are calls of ``sharpen`` per call of ``blur``
+    (5), or of another function per step (1); `times` are factors of CPU time per call by function, and `slower` is
+    that of all; `changed` are other sources by name; `ratio` is queueing for each second of CPU time.
     """
     per = {"load": 1, "blur": 1, "sharpen": 5, "forward": 1, "backward": 1, "dot": 4, **(per_step or {})}
     factor = times or {}
@@ -343,7 +320,6 @@ def rows_of(prof: Profile, keep: np.ndarray) -> Profile:
 
 def on(run: Run, day: int, minute: int = 0, **changes: object) -> Run:
     """The same run, so many days after the first of March."""
-    assert run.manifest is not None
     first = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.timezone.utc)
     started = (first + datetime.timedelta(days=day, minutes=minute)).isoformat()
     return replace(run, manifest=replace(run.manifest, started=started, **changes))

@@ -97,17 +97,12 @@ def noisy_job(size: int, seed: int, slow: Mapping[int, float] | None = None) -> 
     for r in range(size):
         load, gradient = random.normal(1.0, 0.01, 2)
         gradient *= (slow or {}).get(r, 1.0)
-        found.append(
-            rank_run(
-                r,
-                {
-                    "load": Did(100, float(load)),
-                    "gradient": Did(100, 4.0 * float(gradient)),
-                    "all_reduce": Did(100, 0.5, 0.0, max(0.0, 4.5 - load - 4.0 * float(gradient))),
-                },
-                size=size,
-            )
-        )
+        did = {
+            "load": Did(100, float(load)),
+            "gradient": Did(100, 4.0 * float(gradient)),
+            "all_reduce": Did(100, 0.5, 0.0, max(0.0, 4.5 - load - 4.0 * float(gradient))),
+        }
+        found.append(rank_run(r, did, size=size))
     return found
 
 

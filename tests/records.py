@@ -43,8 +43,8 @@ def table(**given: Any) -> ThreadTable:
     return ThreadTable(**found)
 
 
-def raw_record(**changes: Any) -> dict[str, Any]:
-    """Return what an agent writes of one process, before it is packed."""
+def record_bytes(**changes: Any) -> bytes:
+    """Return the file of a record: what an agent writes of one process."""
     base: dict[str, Any] = {
         "pid": 10,
         "ppid": 1,
@@ -76,12 +76,7 @@ def raw_record(**changes: Any) -> dict[str, Any]:
         "pools": None,
         "notes": {},
     }
-    return {**base, **changes}
-
-
-def record_bytes(**changes: Any) -> bytes:
-    """Return the file of a record."""
-    return b"".join(record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, raw_record(**changes)))
+    return b"".join(record_file.encode(record_file.MAGIC, settings.RECORD_FORMAT, {**base, **changes}))
 
 
 def record(

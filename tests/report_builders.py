@@ -75,12 +75,7 @@ class Row:
 
 
 ROWS = (
-    Row(
-        *("solve", "numpy/linalg/_linalg.py", "site", 335),
-        (0.0101, 40),
-        (2.9391, 40),
-        *("rooted", True, True),
-    ),
+    Row("solve", "numpy/linalg/_linalg.py", "site", 335, (0.0101, 40), (2.9391, 40), "rooted", True, True),
     Row(
         "TransformerBlock.forward", "model/blocks.py", "project", 88, (1.2, 400), (2.41, 400), "nearest-line"
     ),
@@ -149,20 +144,14 @@ def account(before: float, after: float, **seconds: float) -> Account:
     added = after - before
     seconds = {"rest": added - sum(seconds.values()), **seconds}
     noise = 0.02 * before
-    buckets = tuple(
-        Bucket(
-            name,
-            seconds.get(name, 0.0),
-            seconds.get(name, 0.0) - noise,
-            seconds.get(name, 0.0) + noise,
-            seconds.get(name, 0.0) / added if added else math.nan,
-            (Part(0, "solve", 0.8 * seconds[name]), Part(1, "encode", 0.2 * seconds[name]))
-            if name in ("work", "code", "speed", "blocked") and seconds.get(name)
-            else (),
-        )
-        for name in BUCKETS
-    )
-    return Account(before, after, buckets, basis="other-programs")
+
+    def bucket(name: str) -> Bucket:
+        s = seconds.get(name, 0.0)
+        divided = s and name in ("work", "code", "speed", "blocked")
+        parts = (Part(0, "solve", 0.8 * s), Part(1, "encode", 0.2 * s)) if divided else ()
+        return Bucket(name, s, s - noise, s + noise, s / added if added else math.nan, parts)
+
+    return Account(before, after, tuple(map(bucket, BUCKETS)), basis="other-programs")
 
 
 QUEUE = Evidence("main.queue", "s", 0.012, 5.31, reading="no-cpu-free", whole=(3.03, 8.67))
@@ -443,57 +432,29 @@ def sampled_run() -> Run:
 def captured_run() -> Run:
     """Build a capture of two ranks, one of them contended and killed, with threads and open calls."""
     host = Host("node17", "Linux", "AMD EPYC 7763 64-Core Processor", 64, 4, 2.0)
-    manifest = Manifest(
-        "profkit.run/1",
-        "0.1.0",
-        ("mpirun", "-n", "2", "python", "train.py", "--note", "two words"),
-        *("/home/ann/job", 137, "2025-06-01T12:00:00Z", 12.4, host),
-        {"OMP_NUM_THREADS": "8"},
-        {"numpy": "2.1.0"},
-    )
+    command = ("python", "train.py", "--note", "two words")
+    head = "profkit.run/1", "0.1.0", ("mpirun", "-n", "2", *command), "/home/ann/job", 137
+    variables, packages = {"OMP_NUM_THREADS": "8"}, {"numpy": "2.1.0"}
+    manifest = Manifest(*head, "2025-06-01T12:00:00Z", 12.4, host, variables, packages)
     roots = Roots(("/usr/lib/python3.11",), ("/usr/lib/python3.11/site-packages",), ("/home/ann/job",))
     loader = Thread(profile(TRAIN[3:], traced=True), 4243, "loader", 0.4, 0.02)
     main = Thread(profile(TRAIN, traced=True), 4242, "MainThread", 5.1, 0.3)
     killed = Thread(profile(TRAIN, traced=True), 4250, "MainThread", 4.0, 5.9, None, (OpenCall(0, 9.5),))
-    command = ("python", "train.py", "--note", "two words")
-    ranks = (
-        Process(
-            *(4242, 4240, "rank", 0, command, "exited", "3.11.7", 12.1, 5.5, 0.32, 1804, 96),
-            (main, loader),
-            roots,
-            host,
-        ),
-        Process(
-            *(4250, 4240, "rank", 1, command, "killed", "3.11.7", 12.3, 4.0, 5.9, 1790, 20311),
-            (killed,),
-            roots,
-            host,
-            notes=(Notice("waiting-sampled", "", {"rate": 50}),),
-        ),
-    )
+    one = 4242, 4240, "rank", 0, command, "exited", "3.11.7", 12.1, 5.5, 0.32, 1804, 96
+    two = 4250, 4240, "rank", 1, command, "killed", "3.11.7", 12.3, 4.0, 5.9, 1790, 20311
+    notes = (Notice("waiting-sampled", "", {"rate": 50}),)
+    ranks = Process(*one, (main, loader), roots, host), Process(*two, (killed,), roots, host, notes=notes)
     machine = Machine(64, 2.0, 12.4, 20.1, 0.0, 7.2, 0.4, 12, 124, 9.71, 17)
-    return Run(
-        *("run.prof", ranks, manifest, machine),
-        (Notice("killed-by-signal", "SIGKILL", {"lost_s": 1.5, "cpu_s": 1.25, "pids": (4250,)}),),
-    )
+    ended = Notice("killed-by-signal", "SIGKILL", {"lost_s": 1.5, "cpu_s": 1.25, "pids": (4250,)})
+    return Run("run.prof", ranks, manifest, machine, (ended,))
 
 
 def hostile_run() -> Run:
     """Put hostile strings everywhere a run file's text can reach."""
     rows = [(name, name, 5, 20, 1.0 + i, 2.0 + i) for i, name in enumerate(HOSTILE)]
-    manifest = Manifest(
-        HOSTILE[0],
-        HOSTILE[1],
-        HOSTILE,
-        HOSTILE[3],
-        1,
-        HOSTILE[4],
-        math.inf,
-        Host(HOSTILE[0], HOSTILE[1], HOSTILE[2]),
-        dict.fromkeys(HOSTILE, HOSTILE[3]),
-        dict.fromkeys(HOSTILE, HOSTILE[3]),
-        {"revision": HOSTILE[5], "dirty": True, "nested": [1.5, math.nan, None]},
-    )
+    host, texts = Host(*HOSTILE[:3]), dict.fromkeys(HOSTILE, HOSTILE[3])
+    git = {"revision": HOSTILE[5], "dirty": True, "nested": [1.5, math.nan, None]}
+    manifest = Manifest(*HOSTILE[:2], HOSTILE, HOSTILE[3], 1, HOSTILE[4], math.inf, host, texts, texts, git)
     threads = tuple(
         Thread(profile(rows), i, name, 1.0, 0.5, None, (OpenCall(i, 1.0),)) for i, name in enumerate(HOSTILE)
     )

@@ -40,9 +40,7 @@ NAMES = ("file", "name", "qualname", "module", "source_hash", "domain", "categor
 def plain(value: Any) -> Any:
     """Return all of a run, or of a part of one, as values that compare: what it names instead of places in tables."""
     if isinstance(value, np.ndarray):
-        return value.dtype, value.tolist() if value.dtype.kind != "f" else np.nan_to_num(
-            value, nan=-1.0
-        ).tolist()
+        return value.dtype, np.nan_to_num(value, nan=-1.0).tolist()
     if is_dataclass(value):
         found = {
             field.name: plain(getattr(value, field.name)) for field in fields(value) if field.name != "path"

@@ -20,6 +20,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLES = ROOT / "sample_profiles"
+
 #: The fixture ``capsys``.
 Capture: TypeAlias = pytest.CaptureFixture[str]
 
@@ -64,13 +67,19 @@ def exit_code(*words: object) -> int:
     return int(ended.value.code or 0)
 
 
+def printed(capsys: Capture, *words: object, code: int = 0) -> tuple[str, str]:
+    """Run a command that exits with this code; return what it prints, and what on the error stream."""
+    capsys.readouterr()
+    assert exit_code(*words) == code
+    out, err = capsys.readouterr()
+    return out, err
+
+
 def refused(capsys: Capture, *words: object) -> str:
     """Run a command that exits with 2 and prints one line, on the error stream alone; return that line."""
-    capsys.readouterr()
-    assert exit_code(*words) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n"), err[-1:]) == ("", 1, "\n"), err
-    return str(err)
+    out, err = printed(capsys, *words, code=2)
+    assert (out, err[:16], err.count("\n"), err[-1:]) == ("", "profkit: error: ", 1, "\n"), err
+    return err
 
 
 @functools.cache
@@ -78,7 +87,7 @@ def validator(name: str) -> Any:
     """Return the validator of a schema of docs/schema."""
     import jsonschema
 
-    schema = json.loads((Path(__file__).parents[1] / "docs" / "schema" / name).read_text(encoding="utf-8"))
+    schema = json.loads((ROOT / "docs" / "schema" / name).read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 

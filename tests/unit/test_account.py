@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,11 +17,11 @@ from hypothesis import strategies as st
 
 from profkit.compare.call_sites import logarithmic_mean
 from profkit.formats.load import load_side
-from profkit.model import Process, Run, RunSet, Thread
+from profkit.model import Run, RunSet
 from profkit.model.pauses import Pause
 from profkit.verdict.account import RUN_BUCKETS, Account
 from profkit.verdict.alone import judge_run
-from tests.builders import with_thread
+from tests.builders import foreign, with_thread
 from tests.programs import (
     ACQUIRE,
     QUEUE_GET,
@@ -37,8 +36,8 @@ from tests.programs import (
     sampled,
     training,
 )
+from tests.shared import SAMPLES
 
-SAMPLES = Path(__file__).resolve().parents[2] / "sample_profiles"
 #: What a bucket may be off where only one thing was changed and a tracer measured it: a millionth of the change.
 EXACT = 1e-6
 #: … and where the kernel's counters are known, but functions are known by their self time alone.
@@ -55,34 +54,26 @@ def assert_holds(found: Account, known: Mapping[str, float], within: float) -> N
         assert bucket.seconds == pytest.approx(known.get(bucket.name, 0.0), abs=within), bucket.name
 
 
-def as_plain(run: Run) -> Run:
-    """What a plain profile would hold of a run: the first thread of its first process."""
-    return Run(run.path, (Process(threads=(Thread(run.processes[0].threads[0].profile),)),))
-
-
-def sample_files() -> list[tuple[str, str]]:
-    """Each two runs of a workload; a property below is that swapped sides have the same parts."""
-    found = []
-    for workload in sorted(p for p in SAMPLES.iterdir() if list(p.glob("*.prof"))):
-        names = [f"{workload.name}/{path.name}" for path in sorted(workload.glob("*.prof"))]
-        found += combinations(names, 2)
-    return found
+RUNS = sorted(str(path.relative_to(SAMPLES)) for path in SAMPLES.glob("*/*.prof"))
+#: Each two runs of a workload; a property below is that swapped sides have the same parts.
+PAIRS = [(a, b) for a, b in combinations(RUNS, 2) if a.partition("/")[0] == b.partition("/")[0]]
 
 
 class TestSamples:
-    @pytest.mark.parametrize(("baseline", "candidate"), sample_files())
+    @pytest.mark.parametrize(("baseline", "candidate"), PAIRS)
     def test_buckets_add_up(self, baseline: str, candidate: str) -> None:
         a, b = (load_side(SAMPLES / name) for name in (baseline, candidate))
         walls = a.runs[0].manifest.wall_s, b.runs[0].manifest.wall_s
         assert len(a.runs) == len(b.runs) == 1
         assert_adds_up(account_of(a, b), walls)
         assert_adds_up(account_of(a, b, "main" if "mpi" not in baseline else "rank:1"), walls)
-        assert_adds_up(account_of(as_plain(a.runs[0]), as_plain(b.runs[0])))
-        mixed = account_of(as_plain(a.runs[0]), b)
+        before, after = (foreign(side.runs[0].processes[0].threads[0].profile) for side in (a, b))
+        assert_adds_up(account_of(before, after))
+        mixed = account_of(before, b)
         assert_adds_up(mixed)
         assert mixed.merged == ("speed", "queue"), "one side without counters leaves both without"
 
-    @pytest.mark.parametrize("name", sorted(str(p.relative_to(SAMPLES)) for p in SAMPLES.glob("*/*.prof")))
+    @pytest.mark.parametrize("name", RUNS)
     def test_one_run_is_made_up_of_its_wall(self, name: str) -> None:
         run = load_side(SAMPLES / name).runs[0]
         found = judge_run(run, run.processes).account
@@ -130,11 +121,8 @@ def with_lock(run: Run, waited: float, holder: str) -> Run:
     """The run of which a tracer saw that a step waited for the interpreter's lock, and what held it meanwhile."""
     profile = run.processes[0].threads[0].profile
     names = [profile.strings[name] for name in profile.name.tolist()]
-    pauses = (
-        Pause(names.index(ACQUIRE), "gil", waited, 9),
-        Pause(names.index(holder), "gil-held", waited, 9),
-    )
-    return with_thread(run, pauses=pauses)
+    seen = (ACQUIRE, "gil"), (holder, "gil-held")
+    return with_thread(run, pauses=tuple(Pause(names.index(name), what, waited, 9) for name, what in seen))
 
 
 @pytest.mark.parametrize(("holder", "bucket"), [("blur", "code"), ("forward", "gil")])

@@ -65,10 +65,8 @@ def test_moved_profile_aligns_with_itself_totally(
     random: object,
 ) -> None:
     # A function that only its file has is what lets files be told from each other.
-    functions = [
-        *functions,
-        *[(f, 500, "only_" + f.replace("/", "_"), 1) for f in {f for f, *_ in functions}],
-    ]
+    only = [(f, 500, "only_" + f.replace("/", "_"), 1) for f in {f for f, *_ in functions}]
+    functions = [*functions, *only]
     order = list(range(len(functions)))
     random.shuffle(order)  # type: ignore[attr-defined]
     shift = dict(zip(FILES, offsets, strict=True))
@@ -222,12 +220,9 @@ def test_a_file_with_another_name_is_the_same_if_a_function_is(same: bool) -> No
         return profile([*rows, Row(f"/w/{file}", 200, "load", 1, source="copied" if same else source)])
 
     roots = Roots(project=("/w",))
-    found = align(
-        script("train_old.py", "before"), script("train_new.py", "after", "Model.save"), roots, roots
-    )
-    assert pairs(found) == (
-        {0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted"), 3: (4, "rooted")} if same else {}
-    )
+    old, new = script("train_old.py", "before"), script("train_new.py", "after", "Model.save")
+    found = pairs(align(old, new, roots, roots))
+    assert found == ({0: (0, "rooted"), 1: (1, "rooted"), 2: (2, "rooted"), 3: (4, "rooted")} if same else {})
 
 
 def test_recorded_roots_match_a_foreign_file_without_any() -> None:

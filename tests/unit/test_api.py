@@ -25,10 +25,8 @@ from profkit.formats import load_run
 from profkit.model import RunSet
 from profkit.report.renderers import RENDERERS
 from profkit.verdict.diagnosis import diagnose as compare
-from tests.shared import Capture, exit_code, finished, words_of
+from tests.shared import ROOT, SAMPLES, Capture, exit_code, finished, words_of
 
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "sample_profiles"
 CLEAN, SLOW = SAMPLES / "train_mlp" / "clean-1.prof", SAMPLES / "train_mlp" / "oversubscribed.prof"
 RANKS = SAMPLES / "mpi_train" / "oversubscribed.prof"
 

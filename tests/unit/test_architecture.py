@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.shared import words_of
+from tests.shared import ROOT, words_of
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "profkit"
 
 #: A room may import the rooms before it, and itself.
@@ -36,23 +35,19 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
-def package_of(path: Path) -> list[str]:
-    """Return the dotted package that a relative import in this module starts from."""
-    return list(path.relative_to(ROOT).with_suffix("").parts[:-1])
-
-
 def imports_of(path: Path) -> list[tuple[str, int]]:
     """Return every module that a source imports, anywhere in it, as a dotted name with the line."""
     return list(imported_by(path, tree_of(path)))
 
 
 def imported_by(path: Path, tree: ast.Module) -> Iterator[tuple[str, int]]:
+    package = path.relative_to(ROOT).parts[:-1]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
         elif isinstance(node, ast.ImportFrom):
-            base = package_of(path)[: len(package_of(path)) - node.level + 1] if node.level else []
+            base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join([*base, *([node.module] if node.module else [])])
             if module == "profkit" or (node.level and not node.module):
                 # ``from profkit import model`` names a room, not an attribute.
@@ -74,7 +69,6 @@ def own_room(path: Path) -> str | None:
 
 def wrong_direction(path: Path, source: str | None = None) -> list[str]:
     room = own_room(path)
-    assert room is not None
     allowed = ROOMS[: ROOMS.index(room) + 1]
     tree = tree_of(path) if source is None else ast.parse(source)
     return [

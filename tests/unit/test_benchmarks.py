@@ -28,9 +28,9 @@ from benchmarks.verdict.truth import RIGHT, Intent, Measured, intent_of, of_anot
 from profkit.formats.runfile import read_run
 from profkit.verdict.calibration import STEPS
 from profkit.verdict.types import CAUSES
-from tests.shared import finished, words_of
+from tests.shared import ROOT, SAMPLES, finished, words_of
+from tests.unit.test_architecture import imports_of
 
-ROOT = Path(__file__).parents[2]
 VERDICT = ROOT / "benchmarks" / "verdict"
 
 
@@ -65,13 +65,8 @@ def test_the_truth_holds_no_threshold_of_the_rules() -> None:
 
 @pytest.mark.parametrize("module", ["truth", "catalogue", "watch"])
 def test_what_decides_the_truth_imports_nothing_that_is_judged(module: str) -> None:
-    names = set()
-    for node in ast.walk(ast.parse((VERDICT / f"{module}.py").read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names.add(f"{'.' * node.level}{node.module or ''}")
-    own = {name for name in names if name.startswith(("profkit", "benchmarks", "sample_profiles", "."))}
+    names = {name for name, _ in imports_of(VERDICT / f"{module}.py")}
+    own = {name for name in names if name.startswith(("profkit", "benchmarks", "sample_profiles"))}
     assert own <= {"benchmarks.verdict.catalogue"}
 
 
@@ -224,7 +219,7 @@ def test_every_condition_and_change_of_the_catalogue_exists() -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Real runs in the corpus's layout: the samples of this repository, clean and beside busy processes."""
-    source = ROOT / "sample_profiles" / "tokenize_corpus"
+    source = SAMPLES / "tokenize_corpus"
     for condition, name, repeats in (("clean", "clean-1", 3), ("hogs-1x", "external-load", 1)):
         folder = tmp_path / "tokenize_corpus" / condition
         folder.mkdir(parents=True)
@@ -338,6 +333,5 @@ def test_help_and_an_unknown_program(name: str) -> None:
     command = [sys.executable, "-m", f"benchmarks.{name}"]
     assert "--quick" in finished([*command, "--help"], ROOT).stdout
     if name != "processes":
-        done = finished([*command, "unheard"], ROOT)
-        assert done.returncode == 2
+        done = finished([*command, "unheard"], ROOT, 2)
         assert "unheard: not one of" in done.stderr.splitlines()[-1]

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.requirements import require
-from tests.shared import finished
+from tests.shared import ROOT, SAMPLES, finished
 
-ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "sample_profiles" / "train_mlp"
 BUSY = "profkit: the machine is busy: other processes used 1.2 of 2 CPUs"
 ENDED = f"{BUSY}\nprofkit: the demo ends here, since a comparison would be wrong: run it again later\n"
 OTHER_END = "profkit: this is not what the demo is to show\nprofkit: report it\n"
@@ -49,8 +47,8 @@ def test_status_number_of_runs_and_what_is_noted(
         (tmp_path / f"said.{number}").write_text(said)
     kept = tmp_path / "profkit-demo"
     kept.mkdir()
-    shutil.copy(SAMPLES / "clean-1.prof", kept / "clean.prof")
-    shutil.copy(SAMPLES / f"{candidate}.prof", kept / "oversubscribed.prof")
+    shutil.copy(SAMPLES / "train_mlp" / "clean-1.prof", kept / "clean.prof")
+    shutil.copy(SAMPLES / "train_mlp" / f"{candidate}.prof", kept / "oversubscribed.prof")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = finished(
         [str(ROOT / ".ci" / "demo"), "noted.txt"],

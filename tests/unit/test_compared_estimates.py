@@ -30,7 +30,7 @@ from profkit.report.wording.verdicts import verdict_block
 from profkit.verdict.account import BUCKETS, CAPTURE, Account
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.judge import judge
-from profkit.verdict.rule import Case, Condition, Judged, Reading, Rule, evaluate, less, more
+from profkit.verdict.rule import Condition, Judged, Reading, Rule, evaluate, less, more
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Bounded, Verdict
 from tests.builders import Row, Told, profile, ranges, timed, with_estimates, with_main, with_thread
@@ -58,11 +58,6 @@ LOOP_S, STEP_S = 2.36, 0.0235
 
 def judged(a: Run | RunSet, b: Run | RunSet) -> Verdict:
     return judge(compare(a, b))
-
-
-def matches(found: Case) -> Mapping[str, str]:
-    table = found.signals.table
-    return dict(zip(table.name, table.match, strict=True))
 
 
 def counted(calls: int, low: float, high: float, time: float = 1.0, samples: int = 100) -> Profile:
@@ -136,7 +131,8 @@ class TestOneSided:
         self, part: float, candidate: tuple[Run, ...], match: str
     ) -> None:
         found = compare(self.rare(part * self.BOUND_S), one_side(*candidate))
-        assert matches(found)["rare"] == match
+        table = found.signals.table
+        assert table.match[table.name.index("rare")] == match
         assert found.signals.residue.baseline_only == (match == "gone")
         assert (found.signals.residue.baseline_only_share > 0) == (match == "gone")
 
@@ -201,9 +197,8 @@ class TestRatios:
         assert not ratios.known[row]
         assert math.isnan(table.per_call_ratio[row])
         limit = 2 * (1 - width)
-        assert ratios.weight[row] == pytest.approx(
-            (limit if more else 1 / limit) if apart else (2 if more else 0.5)
-        )
+        weight = limit if apart else 2
+        assert ratios.weight[row] == pytest.approx(weight if more else 1 / weight)
         assert_adds_up(found.account)
         mean = 100 * STEP_S / math.log(2)  # logarithmic, of both sides
         booked = mean * (math.log(limit) if more else -math.log(limit)) if apart else 0.0

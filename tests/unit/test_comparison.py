@@ -15,10 +15,7 @@ from tests.builders import Row, captured, foreign, profile
 from tests.programs import Fn, one_side, program, training
 
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]
-
-
-def scaled(factor: float) -> Profile:
-    return profile([replace(r, tottime=factor * r.tottime) for r in FILLER])
+SLOWER = profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER])
 
 
 def run_of(prof: Profile, **known: object) -> Run:
@@ -156,7 +153,7 @@ def test_the_same_file_twice_is_said_to_be_one() -> None:
 
 
 def test_one_run_a_side_cannot_tell_noise() -> None:
-    a, b = profile(FILLER), scaled(1.01)
+    a, b = profile(FILLER), SLOWER
     three = foreign(a, a, a)
     assert Notice("single-run") in diff(foreign(a), foreign(b)).comparability.warnings
     assert Notice("single-run", "candidate") in diff(three, foreign(b)).comparability.warnings
@@ -178,7 +175,7 @@ def test_one_run_a_side_cannot_tell_noise() -> None:
 def test_each_difference_of_the_runs_is_named_and_costs_score(
     change: dict[str, object], code: str, candidate: str | int
 ) -> None:
-    a, b = run_of(profile(FILLER)), run_of(scaled(1.01), **change)
+    a, b = run_of(profile(FILLER)), run_of(SLOWER, **change)
     found = diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability
     (notice,) = (notice for notice in found.warnings if notice.code == code)
     assert notice.numbers["candidate"] == candidate

@@ -120,10 +120,8 @@ def test_the_machine_knows_what_nobody_saw() -> None:
 def test_children_of_processes_that_the_target_does_not_wait_for() -> None:
     """A server (2) with two workers; it waited for 3 s of CPU time, of which 1.5 s were seen."""
     found = [record(1, children_s=0.1), record(2, children_s=3.0), record(3), record(4)]
-    processes = [
-        *(profiled(1, 0.5), profiled(2, 0.1, parent=1)),
-        *(profiled(3, 0.8, parent=2), profiled(4, 0.7, parent=2)),
-    ]
+    workers = profiled(3, 0.8, parent=2), profiled(4, 0.7, parent=2)
+    processes = [profiled(1, 0.5), profiled(2, 0.1, parent=1), *workers]
 
     def tree(machine: Machine | None, found: Sequence[Record] = found) -> float | None:
         machine = counters.with_orphans(machine, found, processes)
@@ -285,7 +283,6 @@ def test_a_process_seen_between_fork_and_exec_has_the_command_that_it_executed(
     with subprocess.Popen(
         [sys.executable, "-c", FORKS, *executed], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as parent:
-        assert parent.stdin is not None
         parent.stdout.readline()
         tree = ProcessTree(parent.pid, "NO=SUCH")
         try:

@@ -15,13 +15,13 @@ from profkit.measure.critical_path import compose, least_beside
 from profkit.measure.imports import import_seconds
 from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
-from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_ranks
+from profkit.measure.waits_by_name import is_wait, reads_files, waits_for_gpu, waits_for_ranks
 from profkit.model import BUILTIN, PROJECT, STDLIB, Paths, Process, Profile, Roots, Run, Thread
 from profkit.model.arrays import spread
 from profkit.model.pauses import WAITS, Pause
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, profile
-from tests.programs import ACQUIRE, Fn, one_side, plain, program, training
+from tests.programs import ACQUIRE, Fn, one_side, program
 from tests.shared import words_of
 
 #: Rows of the readings below.
@@ -267,9 +267,8 @@ def test_without_a_tracer_functions_that_wait_for_longer_than_the_thread_did_spi
 
 
 def test_without_counters_there_are_self_times_alone() -> None:
-    plain = replace(
-        reading(row(MAIN=3.0, LOCK=2.0, REDUCE=1.0), startup=0.5), life_s=None, run_s=None, queue_s=None
-    )
+    of = reading(row(MAIN=3.0, LOCK=2.0, REDUCE=1.0), startup=0.5)
+    plain = replace(of, life_s=None, run_s=None, queue_s=None)
     found = composed(plain)
     assert seconds(found.run) == {MAIN: 3.0}
     assert seconds(found.blocked) == {LOCK: 2.0}
@@ -308,14 +307,9 @@ class TestReading:
         return read_path(run, chosen, None), {name: row for row, name in enumerate(names)}
 
     def test_workers_and_threads_are_helpers(self) -> None:
-        found, at = self.read(
-            program(
-                [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})],
-                workers=[[Fn("job", 10, 2.0, 0.5, 0.25)]],
-                helpers=[(1.0, 0.125)],
-                startup=0.5,
-            )
-        )
+        main = [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})]
+        workers = [[Fn("job", 10, 2.0, 0.5, 0.25)]]
+        found, at = self.read(program(main, workers=workers, helpers=[(1.0, 0.125)], startup=0.5))
         assert (found.wall_s, found.life_s, found.run_s, found.queue_s) == (4.5, 4.0, 1.0, 0.0)
         job = at["job"]
         assert (found.own[job], found.helpers[job]) == (0.0, 2.0)
@@ -346,23 +340,14 @@ class TestReading:
         for process, whats in zip(run.processes, kinds, strict=True):
             (thread,) = process.threads
             off = thread.profile.blocked
-            assert off is not None
             pauses = [Pause(i, what, float(off[i]), 10) for i, what in enumerate(whats)]
             threads = (*pool, replace(thread, pauses=tuple(pauses)))
             processes.append(replace(process, threads=threads))
         found = select(replace(run, processes=tuple(processes))).profile
-        assert found.blocked is not None
         at = {found.strings[name]: i for i, name in enumerate(found.name.tolist())}
         left = {name: round(float(found.blocked[i]), 6) for name, i in at.items()}
         # The pool was active for 3 s in each process; a wait by design is never active.
         assert left == {"main": 0.5, "collect": 1.0, ACQUIRE: 2.0, "job": 0.0}
-
-    def test_a_plain_profile_is_its_self_time(self) -> None:
-        found, _ = self.read(plain(training()))
-        assert found.wall_s == pytest.approx(3.16)
-        assert not found.counters
-        empty = Run("b.prof", (Process(threads=(Thread(Profile.empty()),)),))
-        assert self.read(empty)[0].wall_s == 0.0
 
 
 @pytest.mark.parametrize(
@@ -416,9 +401,8 @@ def test_what_is_called_for_nothing_but_waiting_waits() -> None:
     )
     assert waiting(*served) == {fn.name for fn in served}
     # The same function that others call as often is theirs too.
-    shared = Fn(
-        "<built-in method builtins.max>", 200, 0.01, callers={"PollSelector.select": 100, "main": 100}
-    )
+    both = {"PollSelector.select": 100, "main": 100}
+    shared = Fn("<built-in method builtins.max>", 200, 0.01, callers=both)
     assert waiting(*served[:3], shared) == {fn.name for fn in served[:3]}
 
 
@@ -465,10 +449,18 @@ def test_what_wraps_reading_computes() -> None:
         # A project's own function of such a name may compute.
         ("Queue.wait", STDLIB, "waits"),
         ("Simulation.wait", PROJECT, ""),
+        ("<method 'item' of 'torch._C.TensorBase' objects>", STDLIB, "gpu"),
+        ("<built-in method torch._C._cuda_synchronize>", STDLIB, "gpu"),
+        ("<method 'synchronize' of 'torch._C._CudaEventBase' objects>", STDLIB, "gpu"),
+        # A stream waits for the GPU, not the program.
+        ("<method 'wait' of 'torch._C._CudaEventBase' objects>", STDLIB, "waits"),
+        ("<method 'item' of 'numpy.ndarray' objects>", STDLIB, ""),
+        ("synchronize", STDLIB, ""),
     ],
 )
-def test_what_waits_by_design_or_for_ranks_and_what_reads(name: str, root: str, kinds: str) -> None:
+def test_what_waits_by_design_or_for_ranks_or_a_gpu_and_what_reads(name: str, root: str, kinds: str) -> None:
     known = {"waits": is_wait(name, root), "ranks": waits_for_ranks(name), "reads": reads_files(name)}
+    known["gpu"] = waits_for_gpu(name)
     assert [kind for kind, holds in known.items() if holds] == kinds.split()
 
 

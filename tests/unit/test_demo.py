@@ -20,10 +20,7 @@ from profkit.errors import ProfkitError
 from profkit.model import Effect, Neighbour, Neighbours, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, profile, with_main
-from tests.shared import Capture, exit_code, finished
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "sample_profiles"
+from tests.shared import ROOT, SAMPLES, Capture, finished, printed
 
 
 def run_training(workers: int) -> str:
@@ -134,53 +131,51 @@ def test_another_cause_is_no_story() -> None:
 CLEAN, CROWDED, BUSY = "mpi_train/clean-1", "mpi_train/oversubscribed", "tokenize_corpus/external-load"
 
 
-Demo = Callable[..., tuple[int, int]]
+Demo = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
-def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Demo:
-    """Run the command where each capture gives the next of these files; return its status and how many it took."""
+def demo_with(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Capture) -> Demo:
+    """Run the command where each capture gives the next of these files, all of which it takes, and it exits so."""
     monkeypatch.setattr(demo, "measure_step", lambda *_: 0.005)
 
-    def run(*captured: str) -> tuple[int, int]:
+    def run(*captured: str, code: int = 0) -> tuple[str, str]:
         left = list(captured)
 
         def take(*given: Any) -> None:
             shutil.copy(SAMPLES / f"{left.pop(0)}.prof", given[-1])
 
         monkeypatch.setattr(demo, "train", take)
-        return exit_code("demo", "--dir", tmp_path / "kept"), len(captured) - len(left)
+        said = printed(capsys, "demo", "--dir", tmp_path / "kept", code=code)
+        assert left == []
+        return said
 
     return run
 
 
-def test_a_true_story_is_told(demo_with: Demo, capsys: Capture) -> None:
-    assert demo_with(CLEAN, CROWDED) == (0, 2)
-    said = capsys.readouterr()
-    assert re.search(r"^✗ .* slower, .* contention", said.out, re.MULTILINE)
-    assert said.out.index("The same training twice on ") < said.out.index("✗") < said.out.index("by hand")
-    assert "profkit: " not in said.err
+def test_a_true_story_is_told(demo_with: Demo) -> None:
+    out, err = demo_with(CLEAN, CROWDED)
+    assert re.search(r"^✗ .* slower, .* contention", out, re.MULTILINE)
+    assert out.index("The same training twice on ") < out.index("✗") < out.index("by hand")
+    assert "profkit: " not in err
 
 
-def test_a_clean_run_that_is_none_is_repeated_once(demo_with: Demo, capsys: Capture) -> None:
-    assert demo_with(BUSY, CLEAN, CROWDED) == (0, 3)
-    said = capsys.readouterr()
-    assert re.search(r"profkit: the machine is busy: other processes used 1\.\d of 2 CPUs", said.err)
-    assert "✗" in said.out
+def test_a_clean_run_that_is_none_is_repeated_once(demo_with: Demo) -> None:
+    out, err = demo_with(BUSY, CLEAN, CROWDED)
+    assert re.search(r"profkit: the machine is busy: other processes used 1\.\d of 2 CPUs", err)
+    assert "✗" in out
 
 
-def test_without_a_clean_run_nothing_is_compared(demo_with: Demo, capsys: Capture) -> None:
-    assert demo_with(BUSY, BUSY, CROWDED) == (demo.NOT_SHOWN, 2)
-    said = capsys.readouterr()
-    assert said.out == ""
-    wrong, remedy = said.err.splitlines()[-2:]
+def test_without_a_clean_run_nothing_is_compared(demo_with: Demo) -> None:
+    out, err = demo_with(BUSY, BUSY, code=demo.NOT_SHOWN)
+    assert out == ""
+    wrong, remedy = err.splitlines()[-2:]
     assert re.match(r"profkit: the machine is busy: other processes used 1\.\d of 2 CPUs", wrong)
     assert remedy.startswith("profkit: the demo ends here, since a comparison would be wrong: run")
 
 
-def test_another_verdict_is_no_success(demo_with: Demo, capsys: Capture) -> None:
-    assert demo_with(CLEAN, CLEAN) == (demo.NOT_SHOWN, 2)
-    said = capsys.readouterr()
-    assert "contention" not in said.out
-    assert "To repeat it by hand" not in said.out
-    assert "profkit: the demo should show contention by the program itself, and did not: " in said.err
+def test_another_verdict_is_no_success(demo_with: Demo) -> None:
+    out, err = demo_with(CLEAN, CLEAN, code=demo.NOT_SHOWN)
+    assert "contention" not in out
+    assert "To repeat it by hand" not in out
+    assert "profkit: the demo should show contention by the program itself, and did not: " in err

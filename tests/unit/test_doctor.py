@@ -22,7 +22,7 @@ import pytest
 from profkit.api.reported import Studied
 from profkit.capture.cpu_limits import Limits, Ranks, cpu_list, ranks_of, read_limits, slurm_cpus
 from profkit.capture.interpreter import Interpreter, read_interpreter
-from profkit.model import Host, Machine, Manifest, Pool, Process, Profile, Run, Thread
+from profkit.model import Host, Machine, Pool, Process, Profile, Run, Thread
 from profkit.model.series import ThreadSamples
 from profkit.report.doctordoc import DoctorReport
 from profkit.report.wording.doctor import LIBRARY_TITLES, own_texts, risk
@@ -30,9 +30,9 @@ from profkit.study.doctor import Diagnosis, Own, diagnose, size_of
 from profkit.study.doctor_libraries import DOCUMENTED, LIBRARIES, TABLE, honours_of
 from profkit.study.doctor_load import Load, load_of
 from profkit.study.launch import LAUNCHERS, fitting, launcher_of, lines, of_setting
-from tests.builders import Row, profile
+from tests.builders import Row, manifest, profile
 from tests.requirements import require
-from tests.shared import check_schema, finished, words_of
+from tests.shared import check_schema, succeeded, words_of
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
@@ -77,9 +77,7 @@ def test_mpirun_takes_its_lines() -> None:
     script = "\n".join(lines(launch))
     assert shlex.split(script)
     environment = {**os.environ, **{f"OMPI_{name}": "1" for name in options}}
-    done = finished(["bash", "-ec", script], env=environment)
-    assert done.returncode == 0, done.stderr
-    said = sorted(done.stdout.splitlines())
+    said = sorted(succeeded(["bash", "-ec", script], env=environment).stdout.splitlines())
     assert len(said) == launch.ranks
     assert len(set(said)) == launch.ranks, "each rank has CPUs of its own"
     assert all(line.endswith(f" {launch.threads}") for line in said)
@@ -310,12 +308,11 @@ def worker(number: int, run_s: float, wait_s: float, **fields: Any) -> Process:
     return process(number, [thread(number, run_s, wait_s)], role="worker", parent=1, **fields)
 
 
-def seen(*processes: Process, cpus: int = 2, busy_s: float | None = None) -> Load:
-    host = Host(name="here", cpus=cpus, affinity=cpus)
-    manifest = Manifest("profkit.run/2", "", ("python", "m.py"), "/w", 0, "", 10.0, host)
+def seen(*processes: Process, busy_s: float | None = None) -> Load:
     own = sum(p.cpu_s or 0 for p in processes)
-    machine = None if busy_s is None else Machine(cpus=cpus, wall_s=10.0, busy_s=busy_s, tree_cpu_s=own)
-    return load_of(Run("run.prof", processes, manifest, machine))
+    machine = None if busy_s is None else Machine(cpus=2, wall_s=10.0, busy_s=busy_s, tree_cpu_s=own)
+    on = Host(name="here", cpus=2, affinity=2)
+    return load_of(Run("run.prof", processes, manifest(10.0, on), machine))
 
 
 def test_a_pool_counts_with_its_size_where_its_threads_worked() -> None:

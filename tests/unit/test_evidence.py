@@ -19,11 +19,7 @@ from tests.unit.test_iterations import beside, ranges_from
 
 def found_in(a: Run, b: Run, *names: str) -> dict[str, Evidence]:
     """Evidence of some producers, by signal; of several of one signal the first."""
-    case = compare(a, b)
-    found: dict[str, Evidence] = {}
-    for piece in produce(names, case):
-        found.setdefault(piece.signal, piece)
-    return found
+    return {piece.signal: piece for piece in reversed(produce(names, compare(a, b)))}
 
 
 def side(extra: tuple[Fn, ...] = (), *, slower: float = 1.0, ratio: float = 0.0, **options: Any) -> Run:
@@ -32,7 +28,6 @@ def side(extra: tuple[Fn, ...] = (), *, slower: float = 1.0, ratio: float = 0.0,
 
 def machine(run: Run, **fields: Any) -> Run:
     """The run on a machine that counted this."""
-    assert run.machine is not None
     return replace(run, machine=replace(run.machine, **fields))
 
 

@@ -189,15 +189,13 @@ def go_profile(**changed: Any) -> bytes:
     for name, value in changed.items():
         made.ClearField(name)
         made.MergeFrom(pprof_class()(**{name: value}))
-    data: bytes = made.SerializeToString()
-    return data
+    return made.SerializeToString()
 
 
 def test_a_profile_of_go_is_read(tmp_path: Path) -> None:
     path = tmp_path / "cpu"
     path.write_bytes(go_profile())
     read = load_run(path).processes[0].threads[0].profile
-    assert read.samples is not None
     names = [read.strings[i] for i in read.qualname]
     assert set(zip(names, read.tottime.round(9), read.samples, strict=True)) == {
         ("main.main", 0.0, 0),
@@ -312,7 +310,6 @@ def test_tables_leave_empty_what_is_not_known(
 def test_names_of_any_kind_keep_the_form() -> None:
     """Line breaks, separators and bytes that are no text are in the names of functions, files and threads."""
     run = hostile_run()
-    assert run.manifest is not None
     run = replace(run, manifest=replace(run.manifest, wall_s=1.0))
     lines = b"".join(collapsed_stacks(run).chunks).decode().split("\n")
     assert lines.pop() == ""

@@ -25,10 +25,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Process
 from tests.programs import on, program, training
 from tests.requirements import imported
-from tests.shared import Capture, check_schema, exit_code, finished, refused
-
-ROOT = Path(__file__).resolve().parents[2]
-SAMPLES = ROOT / "sample_profiles"
+from tests.shared import ROOT, SAMPLES, Capture, check_schema, finished, printed, refused
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +35,8 @@ def _libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROFKIT_FLEET", raising=False)
 
 
-def fleet_command(name: str, *words: str | Path, store: Path) -> int:
-    return exit_code("fleet", name, *words, "--store", store)
+def fleet_command(capsys: Capture, *words: str | Path, store: Path, code: int = 0) -> tuple[str, str]:
+    return printed(capsys, "fleet", *words, "--store", store, code=code)
 
 
 def asked(fleet: Fleet, sql: str) -> list[tuple[Any, ...]]:
@@ -91,17 +88,15 @@ def test_a_store_holds_what_the_files_say_and_a_bad_one_stops_no_other(
     bad.write_bytes(b"no profile")
     store = tmp_path / "store"
     named = [str(SAMPLES / "*" / "*.prof"), plain, bad, tmp_path / "nosuch.prof"]
-    assert fleet_command("add", *named, store=store) == 2
-    lines = capsys.readouterr().err.splitlines()
+    lines = fleet_command(capsys, "add", *named, store=store, code=2)[1].splitlines()
     for name in ("bad.prof", "nosuch.prof"):
         assert sum(name in line for line in lines) == 1
     assert "17 runs of 6 jobs added" in lines[-2]
     assert lines[-1] == "profkit: 2 files could not be read"
 
     fleet = Fleet(store)
-    assert asked(fleet, "SELECT job, day::VARCHAR, wall_s FROM runs WHERE job = 'etl'") == [
-        ("etl", "2026-03-01", None)
-    ]
+    etl = asked(fleet, "SELECT job, day::VARCHAR, wall_s FROM runs WHERE job = 'etl'")
+    assert etl == [("etl", "2026-03-01", None)]
     run = load_run(SAMPLES / "train_mlp" / "oversubscribed.prof")
     ours = "FROM {} JOIN runs USING (run) WHERE path LIKE '%train_mlp/oversubscribed.prof'"
     sums = "SELECT process, sum(tottime), sum(ncalls) " + ours.format("functions")
@@ -123,13 +118,12 @@ def test_what_is_added_twice_changes_nothing(tmp_path: Path, capsys: Capture) ->
     runs.mkdir()
     for name in ("clean-1", "clean-2"):
         shutil.copy(SAMPLES / "train_mlp" / f"{name}.prof", runs)
-    assert fleet_command("add", runs, store=store) == 0
+    fleet_command(capsys, "add", runs, store=store)
     before = files_of(store)
     shutil.copy(runs / "clean-1.prof", runs / "again.prof")
     os.utime(runs / "clean-2.prof")
-    assert fleet_command("add", runs, runs / "clean-1.prof", store=store) == 0
+    assert "0 runs added" in fleet_command(capsys, "add", runs, runs / "clean-1.prof", store=store)[1]
     assert files_of(store) == before
-    assert "0 runs added" in capsys.readouterr().err
 
 
 def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path: Path) -> None:
@@ -199,8 +193,8 @@ def test_small_files_of_a_day_become_one_also_where_merging_was_killed(tmp_path:
 
 def test_a_query_reads_and_nothing_else(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
     store = grown._store.directory
-    assert fleet_command("query", "SELECT job, count(*) AS n FROM runs GROUP BY job", store=store) == 0
-    assert capsys.readouterr().out.splitlines() == ["job      n", "train  144"]
+    out, _ = fleet_command(capsys, "query", "SELECT job, count(*) AS n FROM runs GROUP BY job", store=store)
+    assert out.splitlines() == ["job      n", "train  144"]
     write, read = f"COPY runs TO '{tmp_path}/x.csv'", f"SELECT * FROM read_text('{__file__}')"
     for sql in (write, read, "DROP VIEW runs", "SELECT 1; SELECT 2", "nonsense", ""):
         refused(capsys, "fleet", "query", sql, "--store", store)
@@ -208,11 +202,10 @@ def test_a_query_reads_and_nothing_else(grown: Fleet, capsys: Capture, tmp_path:
     assert "is no store of runs" in none
     assert not (tmp_path / "x.csv").exists()
     sql = "SELECT host, path, host || ' x' AS told, wall_s FROM runs ORDER BY path LIMIT 1"
-    assert fleet_command("query", sql, "--format", "json", store=store) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json.loads(fleet_command(capsys, "query", sql, "--format", "json", store=store)[0])
     assert (row["path"], row["host"][:5], "node" in row["told"]) == ("00-0.prof", "host-", False)
-    assert fleet_command("query", sql, "--format", "csv", "--full-paths", store=store) == 0
-    head, line = capsys.readouterr().out.splitlines()
+    out, _ = fleet_command(capsys, "query", sql, "--format", "csv", "--full-paths", store=store)
+    head, line = out.splitlines()
     assert (head, line[:7]) == ("host,path,told,wall_s", "node0,/")
 
 
@@ -268,8 +261,7 @@ def test_of_few_hosts_nothing_is_said(tmp_path: Path) -> None:
 def test_two_selections_are_compared_from_their_files(grown: Fleet, capsys: Capture, tmp_path: Path) -> None:
     store = grown._store.directory
     words = ("train@2026-03-01..2026-03-08", "train", "--format", "json")
-    assert fleet_command("compare", *words, store=store) == 0
-    value = json.loads(capsys.readouterr().out)
+    value = json.loads(fleet_command(capsys, "compare", *words, store=store)[0])
     assert value["verdict"]["cause"] == "code-change"
     assert (value["baseline"]["runs"], value["candidate"]["runs"]) == (12, 6)
     for selection, said in (("train@tomorrow", "not understood"), ("train@2025-01-01", "no run of it from")):
@@ -287,8 +279,7 @@ def test_answers_follow_their_schema_and_name_no_machine(
     words: tuple[str, ...], grown: Fleet, capsys: Capture
 ) -> None:
     store = grown._store.directory
-    assert fleet_command(*words, "--format", "json", store=store) == 0
-    text = capsys.readouterr().out
+    text, _ = fleet_command(capsys, *words, "--format", "json", store=store)
     check_schema(json.loads(text), "fleet-1.json")
     assert "node" not in text
     assert str(store.parent) not in text

@@ -18,7 +18,7 @@ from profkit.formats import load_run
 from profkit.formats.foreign.calls import segments
 from profkit.formats.foreign.stacks import frame_of, profile_from_stacks
 from profkit.model import Profile, Run
-from tests.shared import Capture, check_schema, exit_code
+from tests.shared import Capture, check_schema, printed
 
 FILES = sorted((SEEDS / "foreign").iterdir())
 #: Unpacking it needs Python 3.14, or a package.
@@ -45,9 +45,7 @@ def read(tmp_path: Path, content: str | bytes | dict[str, Any] | list[Any], name
 
 def said_by(capsys: Capture, *words: str | Path) -> str:
     """What a command that succeeds prints, on both streams."""
-    capsys.readouterr()
-    assert exit_code(*words) == 0
-    return "".join(capsys.readouterr())
+    return "".join(printed(capsys, *words))
 
 
 def event(name: str, ts: float, dur: float, cat: str = "python_function", tid: int = 5) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,29 +15,14 @@ import pytest
 from profkit.errors import FormatError
 from profkit.formats import join_ranks, load_run, load_side, write_run
 from profkit.formats.load import join_files
-from profkit.formats.runfile import SCHEMA
 from profkit.measure.inventory import inventory
-from profkit.model import (
-    Edges,
-    Host,
-    Job,
-    Machine,
-    Manifest,
-    Neighbour,
-    Neighbours,
-    Notice,
-    Process,
-    Profile,
-    Run,
-    Thread,
-)
-from tests.builders import with_main, with_thread
+from profkit.model import Edges, Host, Machine, Neighbour, Neighbours, Notice, Process, Profile, Run, Thread
+from tests.builders import manifest, with_main, with_thread
 from tests.programs import sampled
 from tests.rank_files import Did
 from tests.rank_files import rank_run as job_rank
-from tests.shared import Capture, exit_code, finished
+from tests.shared import Capture, refused
 
-ROOT = Path(__file__).parents[2]
 STATS = {("/usr/lib/python3.11/json/decoder.py", 3, "decode"): (1, 2, 0.25, 0.5, {})}
 
 LOST = Notice("nvtx-events-lost", "", {"events": 3, "pids": (100,)})
@@ -59,21 +43,10 @@ def rank_run(
     wall: float = 1.0,
     status: int = 0,
 ) -> Run:
-    told: Job | None = None if rank is None else {"id": job, "rank": rank, "world_size": size}
-    command = ("python", "train.py")
-    manifest = Manifest(SCHEMA, "0.1.0", command, "/work", status, started, wall, Host(host), job=told)
+    told = None if rank is None else {"id": job, "rank": rank, "world_size": size}
+    made = manifest(wall, Host(host), exit_status=status, started=started, job=told)
     process = Process(pid=100 + (rank or 0), threads=(Thread(Profile.empty()),))
-    return Run("x", (process,), manifest, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
-
-
-def test_foreign_profile_is_a_run(tmp_path: Path) -> None:
-    run = load_run(foreign(tmp_path / "a.prof"))
-    assert (run.manifest, run.machine, run.warnings) == (None, None, ())
-    (process,) = run.processes
-    assert (process.python, process.role, process.pid) == ("3.11", "main", None)
-    (thread,) = process.threads
-    assert thread.profile.ncalls.tolist() == [2]
-    assert thread.profile.primitive_calls.tolist() == [1]
+    return Run("x", (process,), made, Machine(busy_s=10.0 + (rank or 0)), (LOST,))
 
 
 def test_end_record_inside_a_foreign_profile(tmp_path: Path) -> None:
@@ -175,8 +148,7 @@ def test_files_that_cannot_be_of_one_run_are_not_joined(
 ) -> None:
     for name, run in (("a.prof", rank_run(0)), ("b.prof", second())):
         write_run(tmp_path / name, run)
-    assert exit_code("merge", tmp_path / "a.prof", tmp_path / "b.prof", "-o", tmp_path / "job.prof") == 2
-    (line,) = capfd.readouterr().err.splitlines()
+    line = refused(capfd, "merge", tmp_path / "a.prof", tmp_path / "b.prof", "-o", tmp_path / "job.prof")
     assert f"b.prof: {said}" in line
     assert "a.prof" in line
     assert not (tmp_path / "job.prof").exists()
@@ -187,7 +159,6 @@ def test_a_joined_run_may_use_the_cpus_of_all_its_files() -> None:
 
     def on(cpu: int, host: str = "node1") -> Run:
         run = rank_run(None)
-        assert run.manifest is not None
         bound = Host(host, cpus=4, affinity=1, affinity_cpus=(cpu,))
         run = replace(run, manifest=replace(run.manifest, host=bound))
         return with_main(run, wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())
@@ -263,7 +234,7 @@ def test_joining_holds_the_processes_of_one_file_at_a_time(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("problem", ["damaged", "too many calls"])
-def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str) -> None:
+def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str, capfd: Capture) -> None:
     files = [tmp_path / f"{rank}.prof" for rank in range(3)]
     for rank, file in enumerate(files):
         write_run(file, numbered(rank, calls=2**52 if problem == "too many calls" else 10))
@@ -274,10 +245,7 @@ def test_joining_that_fails_leaves_nothing(tmp_path: Path, problem: str) -> None
     out = tmp_path / "out" / "job.prof"
     out.parent.mkdir()
     out.write_bytes(b"before")
-    command = [sys.executable, "-m", "profkit", "merge", *map(str, files), "-o", str(out)]
-    done = finished(command, ROOT, timeout=60)
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert ("2.prof" if problem == "damaged" else "more than any run can make") in done.stderr
+    said = refused(capfd, "merge", *files, "-o", out)
+    assert ("2.prof" if problem == "damaged" else "more than any run can make") in said
     assert [path.name for path in out.parent.iterdir()] == ["job.prof"]
     assert out.read_bytes() == b"before"

@@ -10,7 +10,6 @@ import pytest
 
 import profkit
 from profkit.formats.runfile import read_run
-from profkit.measure.waits_by_name import waits_for_gpu
 from profkit.model import RunSet
 from profkit.verdict.diagnosis import diagnose
 
@@ -36,47 +35,24 @@ def test_why_the_gpu_takes_longer(condition: str, cause: str, kind: str | None, 
     assert turned.verdict.cause == "faster"
 
 
-def without(path: Path, *columns: str) -> RunSet:
-    """Return a run without some readings of its machine."""
-    run = read_run(path)
-    assert run.series is not None
-    kept = {name: column for name, column in run.series.columns.items() if name not in columns}
-    return RunSet(str(path), (replace(run, series=replace(run.series, columns=kept)),))
+def side(name: str, without: str, *, on_gpu: bool = True) -> RunSet:
+    """A run without some readings of its machine, and with none of its processes on a GPU if it is not."""
+    run = read_run(GPU / f"{name}.prof")
+    columns = {of: column for of, column in run.series.columns.items() if not of.startswith(without)}
+    if not on_gpu:
+        columns["gpu_processes"] = np.zeros(len(run.series.time_ns))
+    return RunSet(name, (replace(run, series=replace(run.series, columns=columns)),))
 
 
 def test_who_used_the_gpu_may_be_unknown() -> None:
     """In a container NVML's process numbers mean nothing: then nobody is accused."""
-    sides = [without(GPU / f"{name}.prof", "gpu_others") for name in ("clean-1", "external-load")]
-    verdict = diagnose(*sides).verdict
+    verdict = diagnose(*(side(name, "gpu_others") for name in ("clean-1", "external-load"))).verdict
     assert (verdict.cause, verdict.rule) == ("inconclusive", "gpu-waits")
 
 
-@pytest.mark.parametrize("others", [False, True])
-def test_without_a_gpu_nothing_waits_for_one(others: bool) -> None:
+@pytest.mark.parametrize(("without", "on_gpu"), [("gpu_", True), ("gpu_others", False)])
+def test_without_a_gpu_nothing_waits_for_one(without: str, on_gpu: bool) -> None:
     """The same functions compute there, also beside another program that uses the machine's GPU."""
-    sides = [without(GPU / f"{name}.prof", "gpu_others") for name in ("clean-1", "doubled-work")]
-    for at, side in enumerate(sides):
-        (run,) = side.runs
-        assert run.series is not None
-        columns = dict(run.series.columns) | {"gpu_processes": np.zeros(len(run.series.time_ns))}
-        if not others:
-            columns = {name: column for name, column in columns.items() if not name.startswith("gpu_")}
-        sides[at] = RunSet(side.label, (replace(run, series=replace(run.series, columns=columns)),))
-    found = diagnose(*sides)
+    found = diagnose(*(side(name, without, on_gpu=on_gpu) for name in ("clean-1", "doubled-work")))
     assert "gpu" not in {bucket.name for bucket in found.account.buckets}
     assert found.account.seconds("speed") > 0.9 * found.account.added_s
-
-
-def test_which_calls_wait_for_a_gpu() -> None:
-    waiting = (
-        "<method 'item' of 'torch._C.TensorBase' objects>",
-        "<built-in method torch._C._cuda_synchronize>",
-        "<method 'synchronize' of 'torch._C._CudaEventBase' objects>",
-    )
-    others = (
-        "<method 'wait' of 'torch._C._CudaEventBase' objects>",  # a stream waits, not the program
-        "<method 'item' of 'numpy.ndarray' objects>",
-        "synchronize",
-    )
-    assert all(map(waits_for_gpu, waiting))
-    assert not any(map(waits_for_gpu, others))

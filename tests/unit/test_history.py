@@ -16,7 +16,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Run
 from tests.programs import on, program, training
 from tests.rank_files import Did, rank_run, write_plain
-from tests.shared import Capture, check_schema, exit_code, refused
+from tests.shared import Capture, check_schema, printed, refused
 
 
 def job(where: Path, days: int = 24, changed: int = 14, *, queue: float = 0.0) -> Path:
@@ -249,8 +249,7 @@ def test_names_are_short_and_commands_run_as_pasted(
     other.parent.mkdir()
     other.symlink_to(changed)
     monkeypatch.setenv("COLUMNS", "400")
-    assert exit_code("compare", clean, crowded, other) == 0
-    shown = capsys.readouterr().out
+    shown, _ = printed(capsys, "compare", clean, crowded, other)
     assert f"profkit diff {clean} {crowded}\n" in shown, "the slowest"
     names = [line.lstrip("● ").split(" ")[0] for line in shown.splitlines()]
     assert {"clean", f"{crowded.parent.name}/crowded", "second/crowded"} <= set(names)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.shared import Capture, exit_code
+from tests.shared import Capture, printed
 
 SLEEP = "import time\ntime.sleep({})\n"
 
@@ -38,31 +38,26 @@ def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]
     return found[0], found[1]
 
 
-def shown(capsys: Capture, *arguments: str, code: int = 0) -> tuple[str, str]:
-    assert exit_code(*arguments) == code
-    return capsys.readouterr()
-
-
 def test_a_package_has_what_it_imports_and_each_module_once(
     profiles: tuple[str, str], capsys: Capture
 ) -> None:
-    imports = json.loads(shown(capsys, "show", profiles[1], "--format", "json")[0])["imports"]
+    imports = json.loads(printed(capsys, "show", profiles[1], "--format", "json")[0])["imports"]
     seconds = {row["package"]: row["seconds"] for row in imports["packages"]}
     assert seconds["pk_inner"] >= 0.12
     assert seconds["pk_outer"] >= seconds["pk_inner"] + 0.1 + 0.25
     # early.py is in what __init__.py took; counted again, it would be more than everything.
     assert seconds["pk_outer"] <= imports["seconds"] == imports["main_s"]
-    assert "Imports took" in shown(capsys, "show", profiles[1])[0]
+    assert "Imports took" in printed(capsys, "show", profiles[1])[0]
 
 
 def test_a_comparison_names_what_changed_and_ci_can_limit_it(
     profiles: tuple[str, str], capsys: Capture
 ) -> None:
-    imports = json.loads(shown(capsys, "diff", *profiles, "--format", "json")[0])["imports"]
+    imports = json.loads(printed(capsys, "diff", *profiles, "--format", "json")[0])["imports"]
     first = imports["packages"][0]
     assert (first["package"], first["baseline"], first["candidate"]["processes"]) == ("pk_outer", None, 1)
-    assert "Imports" in shown(capsys, "diff", *profiles, "--full")[0].splitlines()
+    assert "Imports" in printed(capsys, "diff", *profiles, "--full")[0].splitlines()
     for limit in ("import-time>1.5x", "import-time>50%", "import-time>0.2s"):
-        assert limit in shown(capsys, "diff", *profiles, "--fail-on", limit, code=1)[1]
-        shown(capsys, "diff", *reversed(profiles), "--fail-on", f"{limit},contention")
-    assert "import-time>1.3x" in shown(capsys, "diff", *profiles, "--fail-on", "import-time>2", code=2)[1]
+        assert limit in printed(capsys, "diff", *profiles, "--fail-on", limit, code=1)[1]
+        printed(capsys, "diff", *reversed(profiles), "--fail-on", f"{limit},contention")
+    assert "import-time>1.3x" in printed(capsys, "diff", *profiles, "--fail-on", "import-time>2", code=2)[1]

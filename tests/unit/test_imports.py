@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fuzz.target import SEEDS
-from tests.shared import finished, words_of
+from tests.shared import ROOT, finished, words_of
 
-ROOT = Path(__file__).resolve().parents[2]
 PLAIN = [SEEDS / "pstats" / f"cprofile-{version}.prof" for version in ("3.11", "3.13")]
 COMMAND = "from profkit.cli import main; main(sys.argv[1:])"
 

@@ -47,19 +47,17 @@ def model_of(events: Sequence[Event], names: IterationNames | None = None) -> It
     return iteration_model(run_of(Process(pid=7, ranges=ranges_from(events))), names)
 
 
-def in_turn(n: int = 10, load: float = 30.0, compute: float = 10.0, first: float = 0.0) -> list[Event]:
+def in_turn(n: int = 10, first: float = 0.0) -> list[Event]:
     """A loop that loads and computes in one thread; its first iteration takes `first` more."""
     events: list[Event] = []
-    now = 0.0
     for i in range(n):
-        begin = now
-        events.append(("load batch", now, now + load, 1))
-        now += load
-        for name, part in (("forward", 0.4), ("backward", 0.6)):
-            events.append((name, now, now + part * compute, 1))
-            now += part * compute
-        now += first if i == 0 else 0.0
-        events.append((f"step {i}", begin, now, 1))
+        now = 40.0 * i + (first if i else 0.0)
+        events += [
+            ("load batch", now, now + 30.0, 1),
+            ("forward", now + 30.0, now + 34.0, 1),
+            ("backward", now + 34.0, now + 40.0, 1),
+            (f"step {i}", now, now + 40.0 + (0.0 if i else first), 1),
+        ]
     return events
 
 
@@ -105,9 +103,8 @@ def test_what_else_decides_a_role() -> None:
     for pair, role in ((("batch {n}", "forward"), ITERATION), (("epoch", "batch {n}"), LOAD)):
         assert roles_of(batch, [pair], IterationNames())["batch {n}"] == role
     # What the user says of a role is all of it.
-    roles = roles_of(
-        ["forward", "backward", "conv {n}"], [], IterationNames(compute=("conv 3",), load=("back*",))
-    )
+    named = IterationNames(compute=("conv 3",), load=("back*",))
+    roles = roles_of(["forward", "backward", "conv {n}"], [], named)
     assert roles == {"forward": NO_ROLE, "backward": LOAD, "conv {n}": COMPUTE}
 
 
@@ -210,9 +207,6 @@ def test_nothing_to_say() -> None:
 
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:
-    there = "load disk: no NVTX range has that name, there are: backward, forward"
-    with pytest.raises(UsageError, match=there):
-        model_of(in_turn(), IterationNames(load=("disk",)))
     with pytest.raises(UsageError, match=r"iteration x: .*there are: none"):
         iteration_model(run_of(Process()), IterationNames(iteration=("x",)))
     with pytest.raises(UsageError, match="fewer than 5"):
