@@ -30,10 +30,10 @@ from tests.integration.capturing import (
     run_capture,
     script,
 )
-from tests.integration.tracing import compiler, require_tracer
+from tests.integration.tracing import compiled, require_tracer
 from tests.interpreters import BOTH_WAYS, interpreter, packages
 from tests.requirements import require
-from tests.shared import finished, succeeded
+from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -109,21 +109,13 @@ def test_nvtx_that_is_switched_off_is_said(tmp_path: Path) -> None:
 NATIVE = Path(__file__).parents[1] / "native"
 
 
-def compiled(directory: Path, source: str, *flags: str) -> str:
-    """Compile one of the C clients, and return what came of it."""
-    target = directory / "compiled"
-    words = [compiler(), *flags, str(NATIVE / source), "-o", str(target), "-pthread", "-ldl"]
-    succeeded(words)
-    return str(target)
-
-
 def shown(directory: Path, *words: str) -> str:
     return in_process(directory, "show", "--full", *words).stdout
 
 
 @pytest.mark.parametrize("wanted", ["", "0", "1"])
 def test_xlas_domain_is_taken_on_request_only(tmp_path: Path, wanted: str) -> None:
-    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    library = compiled(tmp_path / "library.so", NATIVE / "nvtx_library.c")
     program = (
         "import ctypes\n"
         f"library = ctypes.CDLL({library!r})\n"
@@ -195,7 +187,7 @@ def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
 
 
 def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
-    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    library = compiled(tmp_path / "library.so", NATIVE / "nvtx_library.c")
     program = (
         "import ctypes, time\n"
         f"library = ctypes.CDLL({library!r})\n"
@@ -210,14 +202,14 @@ def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_python(tmp_path: Path) -> None:
-    client = compiled(tmp_path, "nvtx_client.c")
+    client = compiled(tmp_path / "client", NATIVE / "nvtx_client.c")
     done = run_capture(tmp_path, client, "threads", "40")
     assert done.stderr.count("no functions are in this run") == 1, done.stderr
     (process,) = done.run.processes
     assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
     assert not process.profiled
     assert len(ranges_of(process)) == 120
-    assert process.command[0].endswith("compiled")
+    assert process.command[0].endswith("client")
     text = shown(tmp_path, "run.prof")
     assert "nothing; 1 process seen" in text
     assert "thread {n}" in text

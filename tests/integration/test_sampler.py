@@ -31,7 +31,7 @@ from tests.integration.capturing import (
     wait_until,
     works,
 )
-from tests.integration.tracing import compiler
+from tests.integration.tracing import compiled
 from tests.requirements import require
 from tests.shared import check_schema
 
@@ -48,10 +48,7 @@ APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
     """``busy_threads THREADS CPU_SECONDS``: a C program that prints what it used, and leaves its threads idle."""
     requires_schedstat()
-    target = tmp_path_factory.mktemp("bin") / "busy_threads"
-    source = PROGRAMS / "busy_threads.c"
-    subprocess.run([compiler(), "-O1", str(source), "-o", str(target), "-pthread"], check=True)
-    return str(target)
+    return compiled(tmp_path_factory.mktemp("bin") / "busy_threads", PROGRAMS / "busy_threads.c", "-O1")
 
 
 def show_run(directory: Path, *words: str) -> str:

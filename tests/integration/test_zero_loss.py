@@ -26,7 +26,7 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
-from tests.integration.tracing import compiler
+from tests.integration.tracing import compiled
 from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
 from tests.shared import succeeded
 
@@ -313,9 +313,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A library that calls back from a thread of its own, and keeps one that ends for a while."""
     directory = tmp_path_factory.mktemp("library")
     (directory / "calls.c").write_text(CALLS_BACK)
-    words = [compiler(), "-shared", "-fPIC", "calls.c", "-o", "calls.so", "-pthread"]
-    subprocess.run(words, cwd=directory, check=True)
-    return str(directory / "calls.so")
+    return compiled(directory / "calls.so", directory / "calls.c")
 
 
 @pytest.mark.parametrize("version", EACH_WAY[1:])
