@@ -135,7 +135,7 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     cpu = min(os.sched_getaffinity(0))
     pin = ["taskset", "-c", str(cpu)]
     program = [interpreter(version), str(PROGRAMS / "recursion.py"), "0.4"]
-    with subprocess.Popen([*pin, sys.executable, str(PROGRAMS / "busy.py"), "60"]) as neighbour:
+    with subprocess.Popen([*pin, sys.executable, "-c", "while True: pass"]) as neighbour:
         try:
             run = captured(tmp_path, *pin, "timeout", "-s", "KILL", "3", *program, status=-signal.SIGKILL)
         finally:

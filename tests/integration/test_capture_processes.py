@@ -20,12 +20,26 @@ from tests.integration.capturing import (
 )
 from tests.interpreters import BOTH_WAYS, interpreter, packages
 
-CHILDREN = str(PROGRAMS / "children.py")
+#: Starts two children in the way that its argument names.
+CHILDREN = """
+import multiprocessing, sys, time
+def child_work():
+    end = time.perf_counter() + 0.15
+    while time.perf_counter() < end:
+        sum(range(500))
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    children = [context.Process(target=child_work) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+"""
 
 
 @pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
 def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
-    run = captured(tmp_path, sys.executable, CHILDREN, way)
+    run = captured(tmp_path, sys.executable, script(tmp_path, CHILDREN), way)
     workers = [p for p in run.processes if p.role == "worker"]
     assert len(workers) == 2
     for worker in workers:

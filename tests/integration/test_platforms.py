@@ -52,6 +52,17 @@ def profkit_on(
     return finished([sys.executable, "-c", code, *words], directory, status, env=env, timeout=60)
 
 
+#: A program as it runs on every system: a thread, a child, an exit code.
+PORTABLE = """
+import subprocess, sys, threading
+thread = threading.Thread(target=sum, args=(range(20_000),))
+thread.start()
+thread.join()
+subprocess.run([sys.executable, "-c", "sum(range(30_000))"], check=True)
+sys.exit(7)
+"""
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("version", ["3.8", "3.15"])
 def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: object) -> None:
@@ -62,7 +73,7 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
         "assert hasattr(os, 'fork') == hasattr(signal, 'SIGCHLD') == (os.environ['PROFKIT_TEST_PLATFORM'] == 'macos')"
     )
     subprocess.run([python, "-c", lacks], check=True, env=environment(PROFKIT_TEST_PLATFORM=platform))
-    words = ("capture", "-o", "run.prof", "--", python, str(PROGRAMS / "portable.py"))
+    words = ("capture", "-o", "run.prof", "--", python, "-c", PORTABLE)
     done = profkit_on(platform, tmp_path, *words, status=7, PROFKIT_NO_NATIVE="1")
     assert "Traceback" not in done.stderr
     run = load_run(tmp_path / "run.prof")

@@ -94,7 +94,10 @@ def test_threads_of_another_language_are_counted_as_the_kernel_does(
 
 def test_a_profiled_program_has_samples_without_the_agents_own_thread(tmp_path: Path) -> None:
     requires_schedstat()
-    run = captured(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "1")
+    program = (
+        "import time\nend = time.perf_counter() + 1\nwhile time.perf_counter() < end: sum(range(2000))\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
     (process,) = run.processes
     assert process.profiled
     assert set(process.samples.tid.tolist()) == {process.pid}
