@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
@@ -339,26 +338,6 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
     ended(first, typed="..")
     (tmp_path / "link.prof").unlink()
     assert left(tmp_path) == (["run-1.prof", "run-2.prof"] if series else ["run.prof"])
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda path: path.symlink_to("missing"), "is a broken link to missing; remove it"),
-        (os.mkfifo, "is not a regular file"),
-        (os.mkdir, "is a directory"),
-    ],
-    ids=["link", "pipe", "directory"],
-)
-def test_outputs_that_are_refused_before_the_run(
-    tmp_path: Path, make: Callable[[Path], None], why: str
-) -> None:
-    make(tmp_path / "run.prof")
-    done = run_capture(tmp_path, "echo", "ran", status=2)
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"profkit: error: -o run.prof: {why}")
-    assert done.stderr.count("\n") == 1
-    assert left(tmp_path) == ["run.prof"]
 
 
 def test_names_cannot_command_the_terminal(tmp_path: Path) -> None:
