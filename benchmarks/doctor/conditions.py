@@ -24,8 +24,6 @@ from pathlib import Path
 
 from benchmarks.doctor.probes import Probe
 
-__all__ = ["VIEWS", "asked", "quota_views"]
-
 VIEWS = ("nested", "v1", "v2")
 PERIOD_US = 100_000
 PATIENCE_S = 120.0

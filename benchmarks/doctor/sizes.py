@@ -13,8 +13,6 @@ from pathlib import Path
 from benchmarks.doctor.conditions import asked, quota_views
 from benchmarks.doctor.probes import PROBES
 
-__all__ = ["compare_sizes"]
-
 ROOT = Path(__file__).resolve().parents[2]
 #: Variables that are set, alone and together with one CPU of the affinity.
 SETTINGS: Sequence[Mapping[str, str]] = (

@@ -17,8 +17,6 @@ from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.take import Cell, _stage
 from tests.interpreters import having
 
-__all__ = ["NAMES", "Place", "Program", "UnavailableError", "runnable"]
-
 HERE = Path(__file__).parent
 CHAINERMN = ROOT / "examples" / "chainermn"
 #: Another project's tests: half a minute of theirs is some thousand small functions of all kinds.

@@ -29,8 +29,6 @@ from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 
-__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge", "read_judgements", "was_sampled"]
-
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
 #: Part of the lost time in one bucket from which the account names the cause: `inconclusive` then contradicts it.

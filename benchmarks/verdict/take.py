@@ -25,8 +25,6 @@ from benchmarks.verdict.catalogue import CONDITIONS, EVERYWHERE, PROGRAMS, Condi
 from benchmarks.verdict.changes import CHANGES
 from benchmarks.verdict.watch import Watch, busy_seconds, cpu_seconds, throttling, wait_until_idle
 
-__all__ = ["Cell", "cells", "take"]
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SEED = 7
