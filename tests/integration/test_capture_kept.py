@@ -47,12 +47,8 @@ def start(directory: Path, *command: str, options: tuple[str, ...] = (), **kwarg
 def busy(directory: Path, **kwargs: Any) -> Popen[str]:
     """Start a capture of a program that never ends, and wait until that runs."""
     launcher = start(directory, sys.executable, "-c", BUSY, **kwargs)
-    assert first_line(launcher) == "ready\n"
+    assert launcher.stdout.readline() == "ready\n"
     return launcher
-
-
-def first_line(process: Popen[str]) -> str:
-    return process.stdout.readline()
 
 
 def interrupted(launcher: Popen[str], directory: Path, status: int = -signal.SIGINT) -> str:
@@ -310,7 +306,7 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
         "time.sleep(0.5)\n"
     )
     launcher = start(tmp_path / "work", sys.executable, "-c", program, before=("env", "--ignore-signal=HUP"))
-    assert first_line(launcher) == "True\n"
+    assert launcher.stdout.readline() == "True\n"
     send(launcher, signal.SIGHUP)
     interrupted(launcher, tmp_path / "work", 0)
 
@@ -328,7 +324,7 @@ def test_a_second_capture_to_the_same_file_is_refused(tmp_path: Path, series: bo
     options = ("--repeat", "2") if series else ()
     program = "import os; print('ready', flush=True); os.read(0, 1)"
     first = start(tmp_path, sys.executable, "-c", program, options=options, stdin=subprocess.PIPE)
-    assert first_line(first) == "ready\n"
+    assert first.stdout.readline() == "ready\n"
     (tmp_path / "link.prof").symlink_to("run.prof")
     for name in ["run.prof", str(tmp_path / "run.prof")]:
         second = profkit(tmp_path, "capture", "-o", name, *options, "--", "echo", "ran", status=2)
@@ -375,7 +371,7 @@ def test_an_interrupt_ends_the_repetitions(tmp_path: Path) -> None:
         "signal.pause()\n"
     )
     launcher = start(work, sys.executable, "-c", program, options=("--repeat", "3"))
-    assert first_line(launcher) == "ready\n"
+    assert launcher.stdout.readline() == "ready\n"
     send(launcher, signal.SIGINT)
     out, err = ended(launcher)
     assert out == ""
