@@ -14,11 +14,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fleet.make import SLOW, STARVED, Regression, day_of, described, noise, write_fleet
+from benchmarks.fleet.make import SLOW, STARVED, Regression, day_of, noise, write_fleet
 from benchmarks.many_ranks import total_memory
 from profkit.api.fleet import Fleet
 from profkit.fleet.slowest import SIGMAS, Trends
@@ -48,14 +49,14 @@ def main() -> None:
         if known.exists():
             put = [Regression(**one) for one in json.loads(known.read_text())]
         else:
-            put, _ = write_fleet(
+            put = write_fleet(
                 directory / "runs",
                 jobs=options.jobs,
                 days=options.days,
                 runs=options.runs,
                 count=options.regressions,
             )
-            known.write_text(json.dumps(list(described(put))))
+            known.write_text(json.dumps([asdict(one) for one in put]))
         _measured(directory, put, options.days)
 
 
