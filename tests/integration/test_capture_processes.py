@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import (
-    calls,
-    captured,
-    codes,
-    column,
-    environment,
-    run_capture,
-    script,
-)
+from tests.integration.capturing import calls, captured, codes, column, environment, run_capture, script
 from tests.interpreters import BOTH_WAYS, interpreter, packages
 
 #: Starts two children in the way that its argument names.
