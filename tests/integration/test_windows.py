@@ -384,10 +384,6 @@ OPTIONS = {
 }
 
 
-def sums(run: Run) -> Counter[str]:
-    return sum((Counter(calls(process)) for process in run.processes), Counter())
-
-
 def contexts_add_up(thread: Thread) -> None:
     """The contexts of a thread have all calls of its functions, and their own times."""
     paths, profile = thread.paths, thread.profile
@@ -425,7 +421,8 @@ def test_what_holds_alone_holds_together(
     env = environment(PYTHONPATH=str(ROOT))
     done = run_capture(tmp_path, *command, options=(*OPTIONS[windows], *tier), env=env)
     run = done.run
-    main, found = run.processes[0], sums(run)
+    main = run.processes[0]
+    found: Counter[str] = sum((Counter(calls(process)) for process in run.processes), Counter())
     captured = 2 if windows == "steps" else 3
     left_out = 0 if windows != "whole" else 6 - captured
 

@@ -15,7 +15,7 @@ import pytest
 from profkit.formats import load_run
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
-from profkit.model import Process, Run
+from profkit.model import Process
 from tests.integration.capturing import (
     PROGRAMS,
     calls,
@@ -51,27 +51,21 @@ def counts_by_thread(process: Process, name: str) -> list[int]:
     return [count for count in found if count]
 
 
-def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[int]]:
-    """Return the run of a program that was killed so long after it began to count, and what it counted."""
-    path = page(directory)
-    words = ("capture", "-o", "run.prof", "--exact", "--", python, COUNTS, str(path))
-    launcher = started(directory, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: slots(path)[-1], "the program does not begin")
-    time.sleep(seconds)
-    os.kill(slots(path)[-1], signal.SIGKILL)
-    launcher.wait(30)
-    return load_run(directory / "run.prof"), [count for count in slots(path)[:-1] if count]
-
-
 @pytest.mark.parametrize("version", ["3.11", "3.12"])
 def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    moments = random.Random(version)
+    moments, path = random.Random(version), page(tmp_path)
+    words = ("capture", "-o", "run.prof", "--exact", "--", interpreter(version), COUNTS, str(path))
     for _ in range(int(os.environ.get("PROFKIT_TEST_KILLS", "4"))):
-        run, there = killed_at(tmp_path, python, moments.uniform(0.0, 0.4))
+        page(tmp_path)  # from 0 on
+        launcher = started(tmp_path, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: slots(path)[-1], "the program does not begin")
+        time.sleep(moments.uniform(0.0, 0.4))
+        os.kill(slots(path)[-1], signal.SIGKILL)
+        launcher.wait(30)
+        run = load_run(tmp_path / "run.prof")
         (process,) = run.processes
         assert process.exit == "killed"
-        ours = counts_by_thread(process, "counted")
+        ours, there = counts_by_thread(process, "counted"), [count for count in slots(path)[:-1] if count]
         # The last call of each thread may have counted, and not returned or not been made.
         assert len(ours) == len(there)
         for mine, theirs in zip(sorted(ours), sorted(there), strict=True):
