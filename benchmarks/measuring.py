@@ -7,6 +7,7 @@ median of the ratios pair by pair. Nothing here is a test: a busy machine may no
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ from pathlib import Path
 from profkit.capture.host import read_host
 
 ROOT = Path(__file__).parents[1]
+PROFKIT = [sys.executable, "-m", "profkit"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,18 @@ def interpreter(named: str) -> str | None:
     found = shutil.which(named) or find(named)
     # Not resolved: a virtual environment's interpreter is a link.
     return None if found is None else os.path.abspath(found)
+
+
+def has_module(python: str, module: str) -> bool:
+    """Whether an interpreter has a module."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], check=False, env=environment()).returncode == 0
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of the processes that have ended and were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def progress(text: str) -> None:

@@ -23,11 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import environment, machine, progress
+from benchmarks.measuring import PROFKIT, environment, machine, progress
 from profkit.formats import load_run
 from profkit.model import Run
 
-PROFKIT = [sys.executable, "-m", "profkit"]
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 CGROUPS = Path("/sys/fs/cgroup/memory")
 
