@@ -25,7 +25,6 @@ from benchmarks.verdict.changes import CHANGES
 from benchmarks.verdict.watch import Watch, busy_seconds, cpu_seconds, throttling, wait_until_idle
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 SEED = 7
 #: Clean runs per run of a condition.
 CLEAN_PER_ROUND = 2
