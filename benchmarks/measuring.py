@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,14 +105,13 @@ def compare(
     cwd: Path,
     repeats: int,
     allowance_s: float = 0.0,
-    timer: Callable[[Sequence[str], Path], float] = seconds,
 ) -> Ratio:
     """Run both commands in turn, after one warm-up each, and return the median ratio.
 
     ``allowance_s`` is what the bar grants on top of the ratio, in seconds; it is taken off ours first.
     """
-    timer(ours, cwd), timer(peer, cwd)
-    pairs = [(timer(ours, cwd) - allowance_s, timer(peer, cwd)) for _ in range(repeats)]
+    seconds(ours, cwd), seconds(peer, cwd)
+    pairs = [(seconds(ours, cwd) - allowance_s, seconds(peer, cwd)) for _ in range(repeats)]
     ratios = [a / b for a, b in pairs]
     return Ratio(
         name,

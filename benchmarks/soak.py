@@ -347,10 +347,10 @@ class Bounds:
         self.case = case
         self.missed = 0
 
-    def figure(self, name: str, value: float, unit: str, most: float | None = None, note: str = "") -> None:
+    def figure(self, name: str, value: float, unit: str, most: float | None = None) -> None:
         bar = "" if most is None else f"≤ {most:g} {'met' if value <= most else 'MISSED'}"
         self.missed += most is not None and value > most
-        print(f"{self.case:<8} {name:<58} {value:9.2f} {unit:<4} {bar}{note}".rstrip(), flush=True)
+        print(f"{self.case:<8} {name:<58} {value:9.2f} {unit:<4} {bar}".rstrip(), flush=True)
 
     def holds(self, name: str, held: bool, otherwise: str) -> None:
         self.missed += not held
