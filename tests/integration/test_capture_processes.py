@@ -154,8 +154,7 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
+def test_forks_of_many_threads(tmp_path: Path, both_ways: str) -> None:
     """The agent's thread is stopped and started around each fork; here several threads do so at once."""
     program = script(
         tmp_path,
@@ -171,7 +170,7 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
         "for thread in threads: thread.join()\n",
     )
     # From 3.12 on such a program is warned by Python itself.
-    command = [interpreter(version), "-W", "ignore::DeprecationWarning", program]
+    command = [both_ways, "-W", "ignore::DeprecationWarning", program]
     done = run_capture(tmp_path, *command, options=("--quiet",), timeout=30)
     assert done.stderr == ""
     run = done.run

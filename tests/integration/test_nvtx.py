@@ -31,7 +31,7 @@ from tests.integration.capturing import (
     script,
 )
 from tests.integration.tracing import compiled, require_tracer
-from tests.interpreters import BOTH_WAYS, interpreter, packages
+from tests.interpreters import packages
 from tests.requirements import require
 from tests.shared import finished
 
@@ -307,12 +307,10 @@ def check_sums(run: Run) -> None:
     assert compared >= 5
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_functions_inside_ranges(tmp_path: Path, version: str) -> None:
+def test_functions_inside_ranges(tmp_path: Path, both_ways: str) -> None:
     require_tracer()
-    python = interpreter(version)
-    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
-    run = captured(tmp_path, python, "-W", "ignore", RANGES_AROUND, env=env)
+    env = environment(PYTHONPATH=str(packages(both_ways, "nvtx")))
+    run = captured(tmp_path, both_ways, "-W", "ignore", RANGES_AROUND, env=env)
     check_inside(run)
     check_sums(run)
 
@@ -338,12 +336,11 @@ thread.join()
 
 
 @pytest.mark.parametrize("options", [("--sampled",), ("--overhead", "1%")])
-@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_functions_inside_ranges_of_a_sampled_process(
-    tmp_path: Path, version: str, options: tuple[str, ...]
+    tmp_path: Path, both_ways: str, options: tuple[str, ...]
 ) -> None:
     """Ranges that were open before, and those of threads that begin later."""
-    run = captured(tmp_path, interpreter(version), "-c", SAMPLED, options=options)
+    run = captured(tmp_path, both_ways, "-c", SAMPLED, options=options)
     found, whole = range_functions(run), {row.key.name: row.total_s for row in range_rows(run.processes)}
     for name in ("first", "other", "all of it"):
         assert 0.3 * whole[name] < inside_of(found, name).total_s < 1.2 * whole[name]

@@ -122,10 +122,9 @@ print(len(seen), alive, [one.f_code.co_name for one in gc.garbage if type(one)._
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_no_variable_of_the_program_is_kept(tmp_path: Path, version: str) -> None:
+def test_no_variable_of_the_program_is_kept(tmp_path: Path, each_way: str) -> None:
     """Python 3.12.1 crashes if the collector finds a buffer of `io.BytesIO` in a cycle, as multiprocessing makes."""
-    done = run_capture(tmp_path, interpreter(version), script(tmp_path, FORGETS))
+    done = run_capture(tmp_path, each_way, script(tmp_path, FORGETS))
     assert done.stdout == "60 0 []\n", done.stderr
 
 
@@ -143,9 +142,8 @@ AUDITED = r"(open|os\.listdir|os\.rename|os\.symlink) (/proc/self/|\S*/\.run\.pr
 AUDITED += r"|marshal\.dumps |sys\.setprofile $|sys\.monitoring\.register_callback "
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_what_audit_hooks_see(tmp_path: Path, version: str) -> None:
-    command = [interpreter(version), script(tmp_path, AUDITS)]
+def test_what_audit_hooks_see(tmp_path: Path, each_way: str) -> None:
+    command = [each_way, script(tmp_path, AUDITS)]
     before = succeeded(command, tmp_path, env=environment()).stdout.splitlines()
     after = run_capture(tmp_path, *command, options=("--quiet",)).stdout.splitlines()
     added = [line for line in after if line not in before]
@@ -185,13 +183,12 @@ def lines_of(text: str) -> list[str]:
     return [re.sub(r" at 0x\w+|^import time: [ \d|]+", "", line).strip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> None:
+def test_what_the_interpreter_says_of_imports(tmp_path: Path, each_way: str) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").touch()
     env = environment(PYTHONPATH=str(tmp_path / "site"), PYTHONDONTWRITEBYTECODE="1")
     for option in (("-X", "importtime"), ("-v",)):
-        command = [interpreter(version), *option, "-c", "import json"]
+        command = [each_way, *option, "-c", "import json"]
         before = lines_of(succeeded(command, tmp_path, env=env).stderr)
         after = lines_of(run_capture(tmp_path, *command, options=("--quiet",), env=env).stderr)
         added = [line for line in after if line not in before]
