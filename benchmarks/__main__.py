@@ -9,10 +9,9 @@ from pathlib import Path
 
 from benchmarks import big_profiles, hogs
 from benchmarks import memory as target_memory
-from benchmarks.measuring import ROOT, Ratio, compare, peak_memory
+from benchmarks.measuring import PROFKIT, ROOT, Ratio, compare, peak_memory
 from benchmarks.pages import page
 
-PROFKIT = [sys.executable, "-m", "profkit"]
 #: Files of each side where a comparison has replicates.
 _REPLICATES = 30
 

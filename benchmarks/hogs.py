@@ -19,10 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from benchmarks import sampler
 from benchmarks.measuring import environment
-from profkit.capture.agent import settings
 from profkit.capture.records import read_samples
-from profkit.capture.sampler import SAMPLES_NAME, Sampler
+from profkit.capture.sampler import SAMPLES_NAME
 
 #: Least share of runs, and most of one core.
 BAR_NAMED, BAR_SHARE = 0.95, 0.002
@@ -84,17 +84,7 @@ def run(work: Path, seconds: float) -> tuple[list[str], float]:
     """Run the program once, watched; return the names of its neighbours in order, and what looking cost (1)."""
     program = work / "program.py"
     program.write_text(PROGRAM)
-    threads = max(1, len(os.sched_getaffinity(0)) - 1)
-    begin = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, str(program), str(threads), str(seconds)],
-        env={**environment(), settings.SPOOL_VARIABLE: str(work / "none")},
-    )
-    sampler = Sampler(process.pid, work)
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    wall = time.perf_counter() - begin
-    sampler.finish()
-    process.wait()
+    wall = sampler.run(program, max(1, len(os.sched_getaffinity(0)) - 1), seconds, work)
     found = read_samples(work / SAMPLES_NAME).neighbours
     if found is None:
         return [], 0.0

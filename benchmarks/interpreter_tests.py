@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measuring import environment, interpreter, machine, progress
+from benchmarks.measuring import PROFKIT, environment, interpreter, machine, progress
 
 #: Longest that one module may take, seconds.
 PATIENCE_S = 600
@@ -62,17 +62,7 @@ def run(python: str, module: str, *, captured: bool) -> Ended:
     with tempfile.TemporaryDirectory() as directory:
         command = [python, "-m", "test", "--junit-xml", "found.xml", module]
         if captured:
-            command = [
-                sys.executable,
-                "-m",
-                "profkit",
-                "capture",
-                "--quiet",
-                "-o",
-                "run.prof",
-                "--",
-                *command,
-            ]
+            command = [*PROFKIT, "capture", "--quiet", "-o", "run.prof", "--", *command]
         process = subprocess.Popen(
             command,
             cwd=directory,

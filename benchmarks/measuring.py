@@ -7,18 +7,20 @@ median of the ratios pair by pair. Nothing here is a test: a busy machine may no
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.capture.host import read_host
 
 ROOT = Path(__file__).parents[1]
+PROFKIT = [sys.executable, "-m", "profkit"]
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,18 @@ def interpreter(named: str) -> str | None:
     return None if found is None else os.path.abspath(found)
 
 
+def has_module(python: str, module: str) -> bool:
+    """Whether an interpreter has a module."""
+    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], check=False, env=environment()).returncode == 0
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of the processes that have ended and were waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 def progress(text: str) -> None:
     """Say on standard error what has just been done."""
     print(text, file=sys.stderr, flush=True)
@@ -91,14 +105,13 @@ def compare(
     cwd: Path,
     repeats: int,
     allowance_s: float = 0.0,
-    timer: Callable[[Sequence[str], Path], float] = seconds,
 ) -> Ratio:
     """Run both commands in turn, after one warm-up each, and return the median ratio.
 
     ``allowance_s`` is what the bar grants on top of the ratio, in seconds; it is taken off ours first.
     """
-    timer(ours, cwd), timer(peer, cwd)
-    pairs = [(timer(ours, cwd) - allowance_s, timer(peer, cwd)) for _ in range(repeats)]
+    seconds(ours, cwd), seconds(peer, cwd)
+    pairs = [(seconds(ours, cwd) - allowance_s, seconds(peer, cwd)) for _ in range(repeats)]
     ratios = [a / b for a, b in pairs]
     return Ratio(
         name,

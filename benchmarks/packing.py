@@ -17,11 +17,9 @@ import time
 from pathlib import Path
 
 from benchmarks import big_profiles
-from benchmarks.measuring import environment, peak_memory
+from benchmarks.measuring import PROFKIT, environment, has_module, peak_memory
 from profkit.formats import load_run, write_run
 from profkit.model import Host, Manifest
-
-PROFKIT = [sys.executable, "-m", "profkit"]
 
 TRAINING = """
 import torch
@@ -76,17 +74,11 @@ def tail(work: Path, python: str, cache: Path) -> float:
     return time.time() - float((work / "ended").read_text())
 
 
-def has(python: str, module: str) -> bool:
-    """Whether an interpreter has a module."""
-    code = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    return subprocess.run([python, "-c", code], check=False).returncode == 0
-
-
 def programs(work: Path, python: str, repeats: int) -> None:
     """Print a line for each program."""
     print(f"{'after the program has ended':<34} {'processes':>9} {'first/s':>8} {'again/s':>8}   bar")
     for name, module, text, bar, each in PROGRAMS:
-        if not has(python, module):
+        if not has_module(python, module):
             print(f"{name:<34} left out: {python} has no {module}")
             continue
         start = "fork" if "fork" in name else "spawn"

@@ -23,11 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import environment, machine, progress
+from benchmarks.measuring import PROFKIT, environment, machine, progress
 from profkit.formats import load_run
 from profkit.model import Run
 
-PROFKIT = [sys.executable, "-m", "profkit"]
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 CGROUPS = Path("/sys/fs/cgroup/memory")
 
@@ -348,10 +347,10 @@ class Bounds:
         self.case = case
         self.missed = 0
 
-    def figure(self, name: str, value: float, unit: str, most: float | None = None, note: str = "") -> None:
+    def figure(self, name: str, value: float, unit: str, most: float | None = None) -> None:
         bar = "" if most is None else f"≤ {most:g} {'met' if value <= most else 'MISSED'}"
         self.missed += most is not None and value > most
-        print(f"{self.case:<8} {name:<58} {value:9.2f} {unit:<4} {bar}{note}".rstrip(), flush=True)
+        print(f"{self.case:<8} {name:<58} {value:9.2f} {unit:<4} {bar}".rstrip(), flush=True)
 
     def holds(self, name: str, held: bool, otherwise: str) -> None:
         self.missed += not held
@@ -377,6 +376,10 @@ class Bounds:
         self.figure("memory of the program, beyond plain", more_memory(plain, seen), "MiB", 8)
         self.figure("run file", seen.run_mib, "MiB")
 
+    def lists(self, found: Run, processes: int) -> None:
+        listed = sum(process.profiled for process in found.processes)
+        self.holds("every process is in the run", listed == processes, f"{listed} are ({notices(found)})")
+
 
 def more_memory(plain: Seen, seen: Seen) -> float:
     return float(seen.said.get("memory", 0.0) - plain.said.get("memory", 0.0))
@@ -384,16 +387,13 @@ def more_memory(plain: Seen, seen: Seen) -> float:
 
 def calls_of(found: Run, name: str) -> float:
     """Calls of a function in all processes and threads of a run."""
-    total = 0.0
-    for process in found.processes:
-        for thread in process.threads:
-            profile = thread.profile
-            total += sum(
-                float(calls)
-                for function, calls in zip(profile.name, profile.ncalls, strict=True)
-                if profile.strings[function] == name
-            )
-    return total
+    profiles = [thread.profile for process in found.processes for thread in process.threads]
+    return sum(
+        float(calls)
+        for profile in profiles
+        for function, calls in zip(profile.name, profile.ncalls, strict=True)
+        if profile.strings[function] == name
+    )
 
 
 def notices(found: Run) -> list[str]:
@@ -411,9 +411,7 @@ def forks(bounds: Bounds, work: Path, quick: bool) -> None:
     bounds.figure("spool for each ended process", seen.spool_mib * 1024 / children, "kB")
     bounds.figure("files in the spool at most", seen.spool_files, "", 4_000)
     bounds.sizes(plain, seen, packing_s=5 + children * 0.01, packer_mib=150 + children / 25, launcher_mib=100)
-    found = load_run(work / "run.prof")
-    listed = sum(process.profiled for process in found.processes)
-    bounds.holds("every process is in the run", listed == children + 1, f"{listed} are ({notices(found)})")
+    bounds.lists(load_run(work / "run.prof"), children + 1)
 
 
 def threads(bounds: Bounds, work: Path, quick: bool) -> None:
@@ -436,9 +434,7 @@ def wide(bounds: Bounds, work: Path, quick: bool) -> None:
     bounds.figure("processes at once", count, "")
     bounds.figure("spool for each living process", seen.spool_mib * 1024 / count, "kB", 512)
     bounds.sizes(plain, seen, packing_s=5 + count * 0.02, packer_mib=200, launcher_mib=100)
-    found = load_run(work / "run.prof")
-    listed = sum(process.profiled for process in found.processes)
-    bounds.holds("every process is in the run", listed == count + 1, f"{listed} are ({notices(found)})")
+    bounds.lists(load_run(work / "run.prof"), count + 1)
 
 
 def steady(bounds: Bounds, work: Path, quick: bool) -> None:
@@ -469,12 +465,10 @@ def _lasting(bounds: Bounds, work: Path, seconds: int, pause: float, variables: 
     bounds.figure("the program's memory, from half-time on", seen.said["later"] - seen.said["half"], "MiB", 2)
     bounds.sizes(plain, seen, packing_s=15, packer_mib=200, launcher_mib=100)
     found = load_run(work / "run.prof")
-    listed = sum(process.profiled for process in found.processes)
-    bounds.holds("every process is in the run", listed == children + 1, f"{listed} are ({notices(found)})")
+    bounds.lists(found, children + 1)
     wall = found.manifest.wall_s if found.manifest else 0.0
-    beyond = 100 * (
-        wall / seen.said["seconds"] - 1
-    )  # starting and ending take hours where a day takes minutes
+    # Starting and ending take hours where a day takes minutes.
+    beyond = 100 * (wall / seen.said["seconds"] - 1)
     bounds.figure("wall of the run, beyond the program's clock", beyond, "%", 2)
 
 
@@ -495,8 +489,7 @@ def clock(bounds: Bounds, work: Path, quick: bool) -> None:
     bounds.as_plain(plain, seen)
     bounds.figure("how far the clock was set", seen.said["moved"] / 3600, "h")
     found = load_run(work / "run.prof")
-    listed = sum(process.profiled for process in found.processes)
-    bounds.holds("every process is in the run", listed == count + 1, f"{listed} are ({notices(found)})")
+    bounds.lists(found, count + 1)
     wall = found.manifest.wall_s if found.manifest else 0.0
     bounds.figure("wall of the run, off from the program's", abs(wall - seen.said["seconds"]), "s", 2)
     longest = max(process.wall_s or 0.0 for process in found.processes)

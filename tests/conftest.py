@@ -1,7 +1,6 @@
 """Switches of the test suite: ``pytest --update-golden`` writes the expected outputs anew.
 
-``pytest -n auto`` runs several tests at a time, except those marked ``alone``. What was skipped is said in a few
-lines, by what was missing (`tests.requirements`).
+``pytest -n auto`` runs several tests at a time, except those marked ``alone``.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import gc
 import os
 import signal
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,10 +18,6 @@ import pytest
 from tests.shared import VARIABLE, held
 
 GOLDEN = Path(__file__).parent / "golden"
-
-#: Lines about skipped tests.
-SKIPS_SHOWN = 5
-
 
 # Tests assert behaviour, never times: a busy machine may take longer over an example.
 hypothesis.settings.register_profile("profkit", hypothesis.settings.default, deadline=None)
@@ -81,22 +75,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     with held(Path(__file__), alone=item.get_closest_marker("alone") is not None):
         return (yield)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was skipped and why."""
-    why = Counter(
-        str(report.longrepr[2]).removeprefix("Skipped: ") for report in terminalreporter.getreports("skipped")
-    )
-    if not why:
-        return
-    terminalreporter.section("skipped")
-    shown = why.most_common(SKIPS_SHOWN if len(why) <= SKIPS_SHOWN else SKIPS_SHOWN - 1)
-    for reason, number in shown:
-        terminalreporter.line(f"{number:5d}  {reason}")
-    if len(why) > len(shown):
-        rest = why.total() - sum(number for _, number in shown)
-        terminalreporter.line(f"{rest:5d}  for {len(why) - len(shown)} other reasons (ARGS=-rs names them)")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

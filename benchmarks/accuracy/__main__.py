@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -34,8 +33,9 @@ from benchmarks.accuracy.agreement import (
     agreement,
     functions_of,
     leading,
+    shares,
 )
-from benchmarks.measuring import environment, interpreter, machine, progress
+from benchmarks.measuring import PROFKIT, cpu_of_children, environment, interpreter, machine, progress
 
 HERE = Path(__file__).parent / "programs"
 #: Of each program the function that is slowed down.
@@ -100,12 +100,11 @@ def alone(python: str, name: str, work: int, repeats: int, calls: float) -> Trut
     took: dict[float, list[float]] = {1.0: [], 2.0: []}
     for _ in range(repeats):
         for slower, of in took.items():
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            before = cpu_of_children()
             env = {**environment(), "SLOWER": str(slower)}
             target = [python, str(HERE / f"{name}.py"), str(work)]
             subprocess.run(target, env=env, stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE_S)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            of.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+            of.append(cpu_of_children() - before)
     return Truth(statistics.median(took[2.0]) - statistics.median(took[1.0]), calls)
 
 
@@ -113,7 +112,7 @@ def capture(
     python: str, name: str, work: int, output: Path, options: Sequence[str] = (), slower: float = 1.0
 ) -> Path:
     """Capture one run of a program."""
-    command = [sys.executable, "-m", "profkit", "capture", "--quiet", *options, "-o", str(output)]
+    command = [*PROFKIT, "capture", "--quiet", *options, "-o", str(output)]
     # Not an argument: the command would tell that the two runs differ.
     env = {**environment(), "SLOWER": str(slower)}
     target = [python, str(HERE / f"{name}.py"), str(work)]
@@ -135,7 +134,7 @@ def capture(
 def slowing(name: str, factor: float, usual: Path, slow: Path) -> Slowing:
     """Compare two captures, and see what is said first."""
     said = subprocess.run(
-        [sys.executable, "-m", "profkit", "diff", str(usual), str(slow), "--format", "json"],
+        [*PROFKIT, "diff", str(usual), str(slow), "--format", "json"],
         env=environment(),
         capture_output=True,
         text=True,
@@ -193,7 +192,7 @@ def measure(python: str, name: str, work: int, repeats: int, folder: Path) -> Re
         whole.wall_s or 0.0,
         statistics.median(walls),
         times[FIRST - 1] / times[FIRST],
-        share_of(SLOWED[name], exact),
+        sum(share for key, share in shares(exact).items() if key[2] == SLOWED[name]),
         agreements,
         slowings,
         truth.loop_s,
@@ -203,12 +202,6 @@ def measure(python: str, name: str, work: int, repeats: int, folder: Path) -> Re
             for way, of in seen.items()
         },
     )
-
-
-def share_of(name: str, functions: Functions) -> float:
-    """Return the share of the functions of a name in all self time."""
-    of_name = sum(function.tottime for key, function in functions.items() if key[2] == name)
-    return of_name / sum(function.tottime for function in functions.values())
 
 
 def part(held: int, of: int) -> str:

@@ -16,8 +16,6 @@ from typing import TypeAlias
 
 import profkit
 
-__all__ = ["FIRST", "Agreement", "Function", "Functions", "agreement", "functions_of", "leading"]
-
 #: Functions at the head of a profile that are to be the same.
 FIRST = 10
 #: Functions below this share of the exact self time are left out of the worst difference.

@@ -33,8 +33,6 @@ from benchmarks.verdict.take import Cell, _environment, _stage
 from benchmarks.verdict.watch import Watch, wait_until_idle
 from profkit.study.doctor_load import load_of
 
-__all__ = ["live", "of_corpus"]
-
 HERE = Path(__file__).resolve().parents[1] / "verdict"
 #: What a program is meant to differ by in its own threads and workers, or the CPUs for them, and in nothing else.
 OWN = ("clean", "threads", "workers", "pinned", "quota")

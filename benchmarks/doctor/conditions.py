@@ -18,16 +18,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.doctor.probes import Probe
-
-__all__ = ["VIEWS", "asked", "quota_views"]
+from benchmarks.verdict.surroundings import PERIOD_US, quota_group
 
 VIEWS = ("nested", "v1", "v2")
-PERIOD_US = 100_000
 PATIENCE_S = 120.0
 _CPU = Path("/sys/fs/cgroup/cpu")
 #: What a program gets of the environment of this process.
@@ -84,11 +81,11 @@ def quota_views(cores: float) -> Iterator[Mapping[str, Sequence[str]]]:
     """Give the words that put a command under a quota, by view; what this machine does not permit is absent."""
     with contextlib.ExitStack() as stack:
         found: dict[str, Sequence[str]] = {}
-        group = stack.enter_context(_group(cores))
-        if group is not None:
-            join = ["sh", "-c", _JOIN, str(group)]
-            found["nested"] = join
-            found["v1"] = [*join, "unshare", "-C", "-m", "sh", "-c", _V1, "sh"]
+        if _CPU.is_dir():
+            with contextlib.suppress(OSError):  # not permitted
+                join = ["sh", "-c", _JOIN, str(stack.enter_context(quota_group(cores)))]
+                found["nested"] = join
+                found["v1"] = [*join, "unshare", "-C", "-m", "sh", "-c", _V1, "sh"]
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         quota = f"QUOTA={int(cores * PERIOD_US)}"
         found["v2"] = ["env", quota, "unshare", "-m", "sh", "-c", _V2, f"{folder}/cgroup"]
@@ -97,25 +94,3 @@ def quota_views(cores: float) -> Iterator[Mapping[str, Sequence[str]]]:
 
 def _works(words: Sequence[str]) -> bool:
     return subprocess.run([*words, sys.executable, "-c", ""], capture_output=True).returncode == 0
-
-
-@contextlib.contextmanager
-def _group(cores: float) -> Iterator[Path | None]:
-    """Make a cgroup of version 1 with a quota; ``None`` where that is not permitted."""
-    group = _CPU / f"profkit-doctor-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError:
-        yield None
-        return
-    try:
-        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-        (group / "cpu.cfs_quota_us").write_text(str(int(cores * PERIOD_US)))
-        yield group
-    finally:
-        for _ in range(50):
-            try:
-                group.rmdir()
-                break
-            except OSError:  # the last process has ended but is not gone yet
-                time.sleep(0.02)

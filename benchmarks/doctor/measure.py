@@ -18,8 +18,6 @@ from benchmarks.doctor.probes import PROBES, Probe
 from profkit.formats.codec import Codec
 from profkit.study.doctor_libraries import Honours, Variable
 
-__all__ = ["measure"]
-
 #: Asks for so many more threads than by default.
 MORE = 3
 #: Quotas in CPUs: rounded down both are 1, to the next number 1 and 2, up 2 and 2.

@@ -6,14 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.doctor.conditions import asked, quota_views
 from benchmarks.doctor.probes import PROBES
-
-__all__ = ["compare_sizes"]
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Variables that are set, alone and together with one CPU of the affinity.
@@ -25,18 +22,13 @@ SETTINGS: Sequence[Mapping[str, str]] = (
 )
 
 
-@contextmanager
-def _limits() -> Iterator[Mapping[str, Sequence[str]]]:
-    """Give the words that put a command under each limit."""
-    one = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
-    with quota_views(1.0) as views:
-        yield {"none": [], "one CPU": one, **{f"quota {view}": words for view, words in views.items()}}
-
-
 def compare_sizes(python: Path, only: Sequence[str] = ()) -> tuple[int, list[str]]:
     """Return how many sizes were compared, and those that differ."""
     compared, wrong = 0, []
-    with _limits() as limits:
+    one = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
+    with quota_views(1.0) as views:
+        limits: dict[str, Sequence[str]] = {"none": [], "one CPU": one}
+        limits |= {f"quota {view}": words for view, words in views.items()}
         for limit, around in limits.items():
             for setting in SETTINGS if limit in ("none", "one CPU") else SETTINGS[:2]:
                 for library, said in _said(python, around, setting).items():

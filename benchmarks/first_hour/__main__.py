@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -186,20 +186,8 @@ def measure(name: str, pair: int, python: str) -> Row:
             return Row(name, pair, None, None, "failed", None, str(error), None, WRONG, "")
 
 
-def warm(name: str, python: str) -> None:
-    """Run both sides once without profkit: libraries that were not used for a while are read from the disk again."""
-    case = CASES[name]
-    with tempfile.TemporaryDirectory(prefix=f"first-hour-{name}-") as directory:
-        places = case.stage(Path(directory))
-        try:
-            for side in (0,) if case.ranks else (0, 1):
-                run(case.command(side, python), places[side])
-        except FailedError as error:
-            progress(f"{name}: {error}")
-
-
-def plain(name: str, python: str, pairs: int) -> None:
-    """Print the walls of a case without profkit."""
+def plain(name: str, python: str, pairs: int) -> Iterator[list[float]]:
+    """Run both sides of a case without profkit, so often; yield their walls."""
     case = CASES[name]
     with tempfile.TemporaryDirectory(prefix=f"first-hour-{name}-") as directory:
         places = case.stage(Path(directory))
@@ -209,10 +197,15 @@ def plain(name: str, python: str, pairs: int) -> None:
                 begin = time.perf_counter()
                 run(case.command(side, python), places[side])
                 walls.append(time.perf_counter() - begin)
-            print(
-                f"{name:<8}" + "".join(f"{wall:8.2f}" for wall in walls) + f"  {walls[-1] / walls[0]:.2f}×",
-                flush=True,
-            )
+            yield walls
+
+
+def warm(name: str, python: str) -> None:
+    """Run both sides once without profkit: libraries that were not used for a while are read from the disk again."""
+    try:
+        list(plain(name, python, 1))
+    except FailedError as error:
+        progress(f"{name}: {error}")
 
 
 def summed(rows: Sequence[Row]) -> str:
@@ -251,7 +244,9 @@ def main() -> None:
         parser.error(f"{options.environment} is no environment: there is no {python}")
     if options.plain:
         for name in names:
-            plain(name, python, options.pairs)
+            for walls in plain(name, python, options.pairs):
+                cells = "".join(f"{wall:8.2f}" for wall in walls)
+                print(f"{name:<8}{cells}  {walls[-1] / walls[0]:.2f}×", flush=True)
         return
     rows: list[Row] = []
     print(f"{'':<8}{'base/s':>8}{'cand/s':>8}  {'':<12}  {'cause':<16} {'kind':<21}  first line")

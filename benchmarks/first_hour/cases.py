@@ -7,10 +7,11 @@ their wall times without profkit, and never for what profkit says of them.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sample_profiles.changes import Change
 
 #: Where the programs are; they are copied, so that nothing of this checkout lies beside them.
 PROGRAMS = Path(__file__).parent / "programs"
@@ -49,7 +50,7 @@ class Case:
     right
         Any of these is right.
     edited
-        File in ``programs`` that takes the place of the script on the candidate's side, in a folder of its own.
+        What is changed in the script on the candidate's side, which then has a folder of its own.
     settings
         Files that lie beside the script: what is in them, by name.
     ranks
@@ -62,7 +63,7 @@ class Case:
     script: str
     arguments: tuple[tuple[str, ...], tuple[str, ...]]
     right: tuple[Answer, ...]
-    edited: str | None = None
+    edited: Change | None = None
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     ranks: int = 0
     straggler: int | None = None
@@ -71,9 +72,11 @@ class Case:
         """Copy what the case needs, and return the working directories of both sides."""
         apart = self.edited is not None
         places = (folder / SIDES[0], folder / SIDES[1]) if apart else (folder / "job", folder / "job")
-        for place, script in zip(places, (self.script, self.edited or self.script), strict=True):
+        source = (PROGRAMS / self.script).read_text(encoding="utf-8")
+        sources = (source, self.edited.apply(source) if self.edited else source)
+        for place, text in zip(places, sources, strict=True):
             place.mkdir(exist_ok=True)
-            shutil.copyfile(PROGRAMS / script, place / self.script)
+            (place / self.script).write_text(text, encoding="utf-8")
             for name, content in self.settings.items():
                 (place / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         return places
@@ -138,7 +141,33 @@ CASES: Mapping[str, Case] = {
         "match_payments.py",
         (("2700", "500"),) * 2,
         (Answer("code-change", names=("match_payments",)),),
-        edited="match_payments_edited.py",
+        edited=Change(
+            "match_payments",
+            "looks for each number among all invoices",
+            """\
+    known = {invoice.number: invoice for invoice in invoices}
+    unmatched = []
+    for payment in payments:
+        number = read_reference(payment.reference)
+        invoice = known.get(number)
+        if invoice is None:
+            unmatched.append(payment)
+        else:
+            invoice.paid += payment.amount
+""",
+            """\
+    unmatched = []
+    for payment in payments:
+        number = read_reference(payment.reference)
+        # The same number was issued twice in March: the oldest that is not yet paid gets the money.
+        for invoice in invoices:
+            if invoice.number == number and invoice.paid < invoice.amount:
+                invoice.paid += payment.amount
+                break
+        else:
+            unmatched.append(payment)
+""",
+        ),
     ),
     # The same command twice.
     "nothing": Case("topics.py", ((), ()), (Answer("no-change"),)),

@@ -9,17 +9,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fleet.make import SLOW, STARVED, Regression, day_of, described, noise, write_fleet
+from benchmarks.fleet.make import SLOW, STARVED, Regression, day_of, noise, write_fleet
 from benchmarks.many_ranks import total_memory
+from benchmarks.measuring import PROFKIT, cpu_of_children
 from profkit.api.fleet import Fleet
 from profkit.fleet.slowest import SIGMAS, Trends
 from profkit.measure.changepoints import shifts
@@ -48,14 +48,14 @@ def main() -> None:
         if known.exists():
             put = [Regression(**one) for one in json.loads(known.read_text())]
         else:
-            put, _ = write_fleet(
+            put = write_fleet(
                 directory / "runs",
                 jobs=options.jobs,
                 days=options.days,
                 runs=options.runs,
                 count=options.regressions,
             )
-            known.write_text(json.dumps(list(described(put))))
+            known.write_text(json.dumps([asdict(one) for one in put]))
         _measured(directory, put, options.days)
 
 
@@ -67,11 +67,9 @@ def _measured(directory: Path, put: Sequence[Regression], days: int) -> None:
 
     def fleet(*words: str) -> tuple[float, float, float]:
         """Return wall and CPU seconds, without those of processes that it starts, and MiB, with them."""
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        wall, memory = total_memory([sys.executable, "-m", "profkit", "fleet", *words], directory)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        return wall, cpu, memory / 2**20
+        before = cpu_of_children()
+        wall, memory = total_memory([*PROFKIT, "fleet", *words], directory)
+        return wall, cpu_of_children() - before, memory / 2**20
 
     few = directory / "few"
     few.mkdir(exist_ok=True)

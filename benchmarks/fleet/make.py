@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import datetime
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -192,28 +192,17 @@ def run_of(job: str, day: int, number: int, put: Sequence[Regression]) -> Run:
     return replace(run, processes=tuple(processes), manifest=manifest)
 
 
-def _written(what: tuple[str, int], directory: Path, runs: int, put: Sequence[Regression]) -> int:
+def _write(what: tuple[str, int], directory: Path, runs: int, put: Sequence[Regression]) -> None:
     job, day = what
     for number in range(runs):
         write_run(directory / f"{job}-{day_of(day)}-{number:03d}.prof", run_of(job, day, number, put))
-    return runs
 
 
-def write_fleet(
-    directory: Path, *, jobs: int, days: int, runs: int, count: int
-) -> tuple[list[Regression], int]:
-    """Write `runs` files a day of each job, and return the regressions in them and how many files there are."""
+def write_fleet(directory: Path, *, jobs: int, days: int, runs: int, count: int) -> list[Regression]:
+    """Write `runs` files a day of each job, and return the regressions in them."""
     names = [f"{_BASES[i % len(_BASES)]}_{'abcdefghij'[i // len(_BASES)]}" for i in range(jobs)]
     put = regressions(names, days, count)
+    write = partial(_write, directory=directory, runs=runs, put=put)
     with ProcessPoolExecutor() as pool:
-        written = pool.map(
-            partial(_written, directory=directory, runs=runs, put=put),
-            itertools.product(names, range(days)),
-            chunksize=4,
-        )
-        return put, sum(written)
-
-
-def described(put: Sequence[Regression]) -> Iterator[dict[str, object]]:
-    """Yield what is kept of the regressions beside the files."""
-    return (asdict(one) for one in put)
+        list(pool.map(write, itertools.product(names, range(days)), chunksize=4))
+    return put

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import ROOT, environment
+from benchmarks.measuring import ROOT, environment, has_module
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.take import Cell, _stage
 from tests.interpreters import having
-
-__all__ = ["NAMES", "Place", "Program", "UnavailableError", "runnable"]
 
 HERE = Path(__file__).parent
 CHAINERMN = ROOT / "examples" / "chainermn"
@@ -146,8 +144,7 @@ def _chainermn(place: Place) -> Program:
 
 
 def _need(python: str, module: str) -> None:
-    find = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
-    if subprocess.run([python, "-c", find], check=False, env=environment()).returncode:
+    if not has_module(python, module):
         raise UnavailableError(f"{python} has no {module}")
 
 

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.measuring import environment, machine, progress
+from benchmarks.measuring import PROFKIT, environment, machine, progress
 from profkit.api.many_runs import read_ranks
 
 _PROGRAM = Path(__file__).with_name("program.py")
@@ -95,17 +95,7 @@ def judge(
         directory = Path(made)
         run = (kept or directory) / f"{cause}-{kind}-{ranks}-{late}.prof"
         job = ["mpirun", "-n", str(ranks), python, str(_PROGRAM), kind, cause, str(late), made]
-        command = [
-            sys.executable,
-            "-m",
-            "profkit",
-            "capture",
-            "-q",
-            "-o",
-            str(run),
-            "--",
-            *job,
-        ]
+        command = [*PROFKIT, "capture", "-q", "-o", str(run), "--", *job]
         inherited = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
         if not run.exists():
             with _from_outside(cause, directory):

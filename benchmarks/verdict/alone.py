@@ -25,8 +25,6 @@ from benchmarks.verdict.pairs import LeftOut, intent_against, measured
 from benchmarks.verdict.truth import CONTENTION, Truth, of_pair, summary
 from profkit.verdict.alone import judge_run
 
-__all__ = ["ALONE", "CAUSES", "alone"]
-
 #: Arm and form of a judgement of one run.
 ALONE = "alone"
 #: Verdicts that can be right of one run.

@@ -16,8 +16,6 @@ from dataclasses import replace
 from benchmarks.verdict.judge import Judgement
 from profkit.verdict.calibration import ALONE, arm_of, confidence
 
-__all__ = ["Table", "fit", "held_out", "tables"]
-
 #: Rule to steps ``(strength from which it holds, confidence)``, strengths rising.
 Table = dict[str, tuple[tuple[float, float], ...]]
 

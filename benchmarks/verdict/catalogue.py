@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["CONDITIONS", "EVERYWHERE", "PROGRAMS", "Condition", "Program"]
-
 #: Own threads and workers under oversubscription, per CPU.
 TOO_MANY_PER_CPU = 4
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sample_profiles.changes import Change
 
-__all__ = ["CHANGES"]
-
 CHANGES = {
     "linear_algebra": Change(
         "ridge_path",

@@ -22,8 +22,6 @@ from profkit.formats.load import load_run
 from profkit.formats.pstats_file import parse_pstats
 from profkit.model import Host, Machine, Manifest, Process, Profile, Run, Thread
 
-__all__ = ["CLEAN", "Sample", "foreign_run", "full_run", "read_corpus"]
-
 CLEAN = "clean"
 
 #: Conditions of the plain layout, on two CPUs.

@@ -29,8 +29,6 @@ from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import value
 from profkit.verdict.types import Verdict
 
-__all__ = ["ARMS", "Judgement", "compared", "fact_lines", "finite", "judge", "read_judgements", "was_sampled"]
-
 #: What the comparison may see: everything, or what a plain profiler would have written.
 ARMS: dict[str, Callable[[Sample], Run]] = {"counters": full_run, "plain": foreign_run}
 #: Part of the lost time in one bucket from which the account names the cause: `inconclusive` then contradicts it.
@@ -141,14 +139,6 @@ def _sampled(sample: Sample) -> bool:
     return any(tier.kind == "sampled" for process in full_run(sample).processes for tier in process.tiers)
 
 
-def _sides(pair: Pair, arm: str) -> tuple[RunSet, RunSet]:
-    load = ARMS[arm]
-    return (
-        RunSet("baseline", tuple(map(load, pair.baseline))),
-        RunSet("candidate", tuple(map(load, pair.candidate))),
-    )
-
-
 def compared(pair: Pair, arm: str) -> tuple[Case, Verdict]:
     """Run the comparison: what the verdict is made from, and the verdict."""
     case = _case_of(pair, arm)
@@ -158,7 +148,9 @@ def compared(pair: Pair, arm: str) -> tuple[Case, Verdict]:
 @cache
 def _case_of(pair: Pair, arm: str) -> Case:
     """Case of a pair; learning and judging ask for it twice."""
-    return case_of(signals_of(pair_of(*_sides(pair, arm))))
+    sides = {"baseline": pair.baseline, "candidate": pair.candidate}
+    runs = (RunSet(label, tuple(map(ARMS[arm], samples))) for label, samples in sides.items())
+    return case_of(signals_of(pair_of(*runs)))
 
 
 def _with_noise(account: Account, noise: Mapping[str, float]) -> Account:

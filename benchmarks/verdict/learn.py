@@ -27,8 +27,6 @@ from profkit.verdict.judge import judge
 from profkit.verdict.rule import Case
 from profkit.verdict.thresholds import THRESHOLDS
 
-__all__ = ["Example", "examples", "learn", "learn_without", "noise_without", "write", "write_steps"]
-
 #: Strength of the penalty on standardised inputs, relative to one example of average weight.
 PENALTY = 3.0
 #: Part of the other pairs that may be called contended.

@@ -23,8 +23,6 @@ from benchmarks.verdict.truth import (
     of_same,
 )
 
-__all__ = ["LeftOut", "Pair", "intent_against", "make_pairs", "measured"]
-
 #: Runs a side of a comparison of replicates.
 REPLICATES = 5
 #: Null pairs of a program of one run a side; reversed pairs and same-condition pairs of a cell; pairs of runs beside

@@ -11,18 +11,6 @@ from typing import Protocol, TypeVar
 from benchmarks.verdict.catalogue import CONDITIONS, PROGRAMS
 from benchmarks.verdict.judge import Judgement
 
-__all__ = [
-    "BUCKETS",
-    "Figures",
-    "Share",
-    "by_condition",
-    "calibration",
-    "confusion",
-    "figures",
-    "rows_of",
-    "summary",
-]
-
 #: Lower ends of the confidence buckets.
 BUCKETS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 #: Rows of the table by condition that have a name of their own: by form, by condition, and the polling programs'.

@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-__all__ = ["held_lock", "neighbours", "quota_group", "stopping", "store"]
-
 #: A busy process ends by itself when the harness dies. What it wants of a CPU is counted in CPU time, so that being
 #: kept waiting does not make it want less.
 HOG = """

@@ -13,8 +13,6 @@ from benchmarks.verdict.pairs import LeftOut
 from benchmarks.verdict.score import Share, by_condition, calibration, confusion, figures
 from profkit.verdict.types import CAUSES
 
-__all__ = ["confidences", "groups", "report"]
-
 ARM_TITLES = {"counters": "with counters", "plain": "two plain profiles"}
 ALONE_TITLE = "one run alone"
 

@@ -11,24 +11,20 @@ import contextlib
 import json
 import os
 import random
-import resource
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.measuring import PROFKIT, cpu_of_children
 from benchmarks.verdict import surroundings
 from benchmarks.verdict.catalogue import CONDITIONS, EVERYWHERE, PROGRAMS, Condition, Program
 from benchmarks.verdict.changes import CHANGES
 from benchmarks.verdict.watch import Watch, busy_seconds, cpu_seconds, throttling, wait_until_idle
 
-__all__ = ["Cell", "cells", "take"]
-
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 SEED = 7
 #: Clean runs per run of a condition.
 CLEAN_PER_ROUND = 2
@@ -211,7 +207,7 @@ def _command(cell: Cell, program: Program, condition: Condition, output: Path, e
     )
     tied = ["taskset", "-c", str(condition.cpu)] if condition.cpu is not None else []
     seen = ["--exact"] if exact else []
-    capture = [sys.executable, "-m", "profkit", "capture", "--quiet", *seen, "-o", str(output), "--"]
+    capture = [*PROFKIT, "capture", "--quiet", *seen, "-o", str(output), "--"]
     return [*tied, *capture, *launcher, "python", f"{cell.program}.py"]
 
 
@@ -263,7 +259,7 @@ def _measure(
         shutil.rmtree(folder / "bytecode", ignore_errors=True)
         more["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     before, theirs_before, begin = busy_seconds(), cpu_seconds(theirs), time.monotonic()
-    ours_before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ours_before = cpu_of_children()
     with log.open("wb") as said:
         process = subprocess.Popen(
             [*enter, *command],
@@ -293,9 +289,7 @@ def _measure(
     assert manifest is not None
     run_s, wait_s = watch.total(target=True)
     # What ended between two readings is in the kernel's sum, what left the tree is only in the readings.
-    waited = resource.getrusage(resource.RUSAGE_CHILDREN)
-    kernel = waited.ru_utime + waited.ru_stime - ours_before.ru_utime - ours_before.ru_stime
-    ours = max(watch.total(target=False)[0], kernel)
+    ours = max(watch.total(target=False)[0], cpu_of_children() - ours_before)
     measured = {
         "wall_s": manifest.wall_s,
         "tree_run_s": run_s,

@@ -42,20 +42,6 @@ from statistics import median
 
 from benchmarks.verdict.catalogue import Condition
 
-__all__ = [
-    "CONTENTION",
-    "RIGHT",
-    "Intent",
-    "Measured",
-    "Truth",
-    "intent_of",
-    "of_another",
-    "of_pair",
-    "of_reversed",
-    "of_same",
-    "summary",
-]
-
 CONTENTION = "contention"
 NO_CHANGE = "no-change"
 FASTER = "faster"

@@ -10,8 +10,6 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["Watch", "busy_seconds", "throttling", "wait_until_idle"]
-
 #: Between two readings. One takes two or three milliseconds.
 PERIOD_S = 0.1
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")

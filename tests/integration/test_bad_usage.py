@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.requirements import imported
 from tests.shared import Capture, refused
 
-#: A directory with a program, and in which nothing else can be when the command has ended.
+#: In the directory with three outputs that are none; nothing else is there when the command has ended.
 PROGRAM = "train.py"
 
 CAPTURE = {
@@ -25,6 +26,9 @@ CAPTURE = {
         f"-o {name}": f"profkit: error: -o {name}: "
         for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/sys/run.prof", "no/run.prof")
     },
+    "-o link.prof": "profkit: error: -o link.prof: is a broken link to missing; remove it",
+    "-o pipe.prof": "profkit: error: -o pipe.prof: is not a regular file",
+    "-o folder.prof": "profkit: error: -o folder.prof: is a directory",
 }
 DOCTOR = {
     "--python /no/python": "--python /no/python: cannot be run (No such file or directory)",
@@ -69,6 +73,10 @@ def test_bad_usage_is_one_line_before_anything_runs(
         imported("optuna")
     monkeypatch.chdir(tmp_path)
     Path(PROGRAM).touch()
+    Path("link.prof").symlink_to("missing")
+    os.mkfifo("pipe.prof")
+    Path("folder.prof").mkdir()
     assert REFUSED[words] in refused(capsys, *shlex.split(words))
     assert not list(tmp_path.glob("*/runs/*"))
+    assert not list(tmp_path.glob(".*")), "a spool directory is left"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [PROGRAM]

@@ -19,7 +19,6 @@ from profkit.measure.size_calls import size_calls
 from profkit.model import Run
 from profkit.model.thread import name_digest
 from tests.integration.capturing import (
-    PROGRAMS,
     captured,
     column,
     environment,
@@ -120,6 +119,32 @@ def test_repeat_and_names_that_are_taken(tmp_path: Path) -> None:
     assert (tmp_path / "run-4.prof").exists()
 
 
+#: Recurses in two threads, one after the other, and then stays in a recursive call until it is killed.
+RECURSION = """
+import sys, threading, time
+def leaf():
+    return sum(range(5000))
+def deep(n):
+    leaf()
+    if n:
+        deep(n - 1)
+def outer(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        deep(10)
+    time.sleep(0.1)
+def held(n):
+    if n:
+        held(n - 1)
+    while True:
+        leaf()
+seconds = float(sys.argv[1])
+thread = threading.Thread(target=outer, args=(seconds,), name="second")
+thread.start()
+thread.join()
+outer(seconds)
+held(5)
+"""
 BELOW_OUTER = (
     *("outer", "deep", "leaf"),
     *(f"<built-in method {name}>" for name in ("builtins.sum", "time.sleep", "time.perf_counter")),
@@ -134,8 +159,8 @@ def test_cumulative_waiting_is_that_of_a_function_and_its_callees(tmp_path: Path
     require("interpreters", version in (name, "3.13"), f"no tracer is built for {version} here")
     cpu = min(os.sched_getaffinity(0))
     pin = ["taskset", "-c", str(cpu)]
-    program = [interpreter(version), str(PROGRAMS / "recursion.py"), "0.4"]
-    with subprocess.Popen([*pin, sys.executable, str(PROGRAMS / "busy.py"), "60"]) as neighbour:
+    program = [interpreter(version), script(tmp_path, RECURSION), "0.4"]
+    with subprocess.Popen([*pin, sys.executable, "-c", "while True: pass"]) as neighbour:
         try:
             run = captured(tmp_path, *pin, "timeout", "-s", "KILL", "3", *program, status=-signal.SIGKILL)
         finally:

@@ -8,24 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.capturing import (
-    PROGRAMS,
-    calls,
-    captured,
-    codes,
-    column,
-    environment,
-    run_capture,
-    script,
-)
+from tests.integration.capturing import calls, captured, codes, column, environment, run_capture, script
 from tests.interpreters import BOTH_WAYS, interpreter, packages
 
-CHILDREN = str(PROGRAMS / "children.py")
+#: Starts two children in the way that its argument names.
+CHILDREN = """
+import multiprocessing, sys, time
+def child_work():
+    end = time.perf_counter() + 0.15
+    while time.perf_counter() < end:
+        sum(range(500))
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    children = [context.Process(target=child_work) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+"""
 
 
 @pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
 def test_multiprocessing_children(tmp_path: Path, way: str) -> None:
-    run = captured(tmp_path, sys.executable, CHILDREN, way)
+    run = captured(tmp_path, sys.executable, script(tmp_path, CHILDREN), way)
     workers = [p for p in run.processes if p.role == "worker"]
     assert len(workers) == 2
     for worker in workers:
@@ -71,9 +76,28 @@ def test_module_script_and_job(tmp_path: Path) -> None:
     assert calls(captured(tmp_path, "./script").processes[0])["g"] == 1
 
 
+#: The program itself is rank 0, and starts the others of its node.
+LIGHTNING = """
+import os, subprocess, sys
+SIZE = 3
+def train():
+    return sum(i for i in range(200000))
+others = []
+if "LOCAL_RANK" not in os.environ:
+    os.environ.update(NODE_RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(SIZE))
+    others = [
+        subprocess.Popen([sys.executable, *sys.argv], env={**os.environ, "LOCAL_RANK": str(rank)})
+        for rank in range(1, SIZE)
+    ]
+train()
+del os.environ["WORLD_SIZE"]
+sys.exit(max((other.wait() for other in others), default=0))
+"""
+
+
 def test_ranks_that_the_first_of_them_starts(tmp_path: Path) -> None:
     """As Lightning does; they are known by what they were started with."""
-    run = captured(tmp_path, sys.executable, str(PROGRAMS / "launches_as_lightning.py"))
+    run = captured(tmp_path, sys.executable, script(tmp_path, LIGHTNING))
     assert run.processes[0].rank == 0, "viewers see rank 0"
     ranks = [p for p in run.processes if p.role == "rank"]
     assert [p.rank for p in ranks] == [0, 1, 2]
@@ -130,8 +154,7 @@ def test_child_that_outlives_the_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
+def test_forks_of_many_threads(tmp_path: Path, both_ways: str) -> None:
     """The agent's thread is stopped and started around each fork; here several threads do so at once."""
     program = script(
         tmp_path,
@@ -147,7 +170,7 @@ def test_forks_of_many_threads(tmp_path: Path, version: str) -> None:
         "for thread in threads: thread.join()\n",
     )
     # From 3.12 on such a program is warned by Python itself.
-    command = [interpreter(version), "-W", "ignore::DeprecationWarning", program]
+    command = [both_ways, "-W", "ignore::DeprecationWarning", program]
     done = run_capture(tmp_path, *command, options=("--quiet",), timeout=30)
     assert done.stderr == ""
     run = done.run
@@ -242,9 +265,31 @@ def test_target_that_profiles_itself_very_often(tmp_path: Path) -> None:
     assert said.numbers["times"] == 50
 
 
+#: Forks until the capture has put files of ended processes together, says how many, and forks a few more.
+MANY_CHILDREN = """
+import os
+def child_work():
+    return 1
+def fork():
+    pid = os.fork()
+    if not pid:
+        child_work()
+        os._exit(0)
+    os.waitpid(pid, 0)
+spool = next(value for value in os.environ.values() if ".spool-" in value)
+number = 0
+while number < 5000 and not os.path.exists(os.path.join(spool, "ended.gathered")):
+    fork()
+    number += 1
+for _ in range(3):
+    fork()
+print(number + 3)
+"""
+
+
 def test_files_of_ended_processes_are_put_together(tmp_path: Path) -> None:
     """A program that starts a process for each task must not fill the disk, and each process is in the run."""
-    done = run_capture(tmp_path, sys.executable, str(PROGRAMS / "many_children.py"))
+    done = run_capture(tmp_path, sys.executable, script(tmp_path, MANY_CHILDREN))
     children = int(done.stdout)
     assert children < 5000, "nothing was put together"
     assert [calls(process)["child_work"] for process in done.run.processes[1:]] == [1] * children

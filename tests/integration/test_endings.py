@@ -29,7 +29,6 @@ from tests.integration.capturing import (
     wait_until,
     works,
 )
-from tests.interpreters import EACH_WAY, interpreter
 from tests.requirements import require
 from tests.shared import finished, succeeded
 
@@ -224,10 +223,9 @@ atexit.register(late)
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_a_sampled_process_that_computes_at_its_end(tmp_path: Path, version: str) -> None:
+def test_a_sampled_process_that_computes_at_its_end(tmp_path: Path, each_way: str) -> None:
     """Python 3.8 prints an exception, in the thread that looks, where a burst is asked for; that could crash it."""
-    done = run_capture(tmp_path, interpreter(version), "-c", LATE, options=("--sampled",))
+    done = run_capture(tmp_path, each_way, "-c", LATE, options=("--sampled",))
     assert done.stdout.startswith("None\n")
     assert column(done.run.processes[0], "late", "cumtime") > 0.4
 
@@ -252,11 +250,10 @@ work()
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_forks_of_a_process_that_gave_up_its_user_are_said_to_be_lost(tmp_path: Path, version: str) -> None:
+def test_forks_of_a_process_that_gave_up_its_user_are_said_to_be_lost(tmp_path: Path, each_way: str) -> None:
     """They may not write to the spool directory; what they fork themselves is lost as well."""
     root()
-    run = captured(tmp_path, interpreter(version), script(tmp_path, GIVES_UP_ITS_USER))
+    run = captured(tmp_path, each_way, script(tmp_path, GIVES_UP_ITS_USER))
     assert calls(run.processes[0])["leaf"] == 300
     assert said(run, "forks-unrecorded").numbers["forks"] == 3
     assert (
@@ -277,10 +274,9 @@ session._windows.leave = lambda: (session._look(), leave())
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_no_thread_of_ours_outlives_the_interpreter(tmp_path: Path, version: str) -> None:
+def test_no_thread_of_ours_outlives_the_interpreter(tmp_path: Path, each_way: str) -> None:
     """Python aborts where a thread gets a state after the last one was deleted."""
-    done = run_capture(tmp_path, interpreter(version), script(tmp_path, LOOKS_LATE))
+    done = run_capture(tmp_path, each_way, script(tmp_path, LOOKS_LATE))
     assert done.stdout == "1", done.stderr
     assert done.run.warnings == ()
 

@@ -155,30 +155,30 @@ def ranks(processes: list[Process]) -> list[int | None]:
     return [process.rank for process in found]
 
 
-def places(path: Path) -> list[tuple[int | None, int | None]]:
-    """Local rank and node of each rank of a run file, in the order of the ranks."""
-    return [(p.local_rank, p.node) for p in load_run(path).processes if p.role == "rank"]
+def places(run: Run) -> list[tuple[int | None, int | None]]:
+    """Local rank and node of each rank of a run, in the order of the ranks."""
+    return [(p.local_rank, p.node) for p in run.processes if p.role == "rank"]
 
 
 def shown(*command: str, where: Path) -> str:
     return in_process(where, *command, COLUMNS="200").stdout
 
 
-def behind_srun(where: Path, env: dict[str, str], program: str, *options: str) -> None:
-    """Run a step of a job whose tasks are each captured."""
-    capture = profkit_command("capture", "-q", "-o", "job.prof", "--", sys.executable, program)
-    words = ["srun", "--overcommit", *options, *capture]
-    subprocess.run(words, cwd=where, env=env, check=True, timeout=60)
+#: Four tasks of srun, two on each node.
+SRUN = ["srun", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
 
 
 def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) -> None:
-    behind_srun(tmp_path, slurm, script(tmp_path, UNEVEN), "-N", "2", "-n", "4", "--ntasks-per-node", "2")
+    """Of a step of a job whose tasks are each captured."""
+    program = script(tmp_path, UNEVEN)
+    capture = profkit_command("capture", "-q", "-o", "job.prof", "--", sys.executable, program)
+    subprocess.run([*SRUN, *capture], cwd=tmp_path, env=slurm, check=True, timeout=60)
     files = [f"job-rank{rank}.prof" for rank in range(4)]
-    assert [places(tmp_path / name) for name in files] == [[place] for place in PLACES]
-    jobs = [load_run(tmp_path / name).manifest.job for name in files]
-    assert [(job["local_rank"], job["node"]) for job in jobs] == PLACES
+    runs = [load_run(tmp_path / name) for name in files]
+    assert [places(run) for run in runs] == [[place] for place in PLACES]
+    assert [(run.manifest.job["local_rank"], run.manifest.job["node"]) for run in runs] == PLACES
     shown("merge", "-o", "job.prof", *files, where=tmp_path)
-    assert places(tmp_path / "job.prof") == PLACES
+    assert places(load_run(tmp_path / "job.prof")) == PLACES
 
     processes = json.loads(shown("show", "--format", "json", "job.prof", where=tmp_path))["processes"]
     assert [(p["local_rank"], p["node"]) for p in processes] == PLACES
@@ -202,10 +202,10 @@ def test_local_ranks_and_nodes_of_srun(tmp_path: Path, slurm: dict[str, str]) ->
 def test_capture_in_front_of_srun_with_pmi2_knows_where_ranks_run(
     tmp_path: Path, slurm: dict[str, str]
 ) -> None:
-    command = ["srun", "--mpi=pmi2", "-N", "2", "-n", "4", "--ntasks-per-node", "2", "--overcommit"]
-    run = captured(tmp_path, *command, sys.executable, script(tmp_path, PROGRAM), env=slurm)
+    command = [*SRUN, "--mpi=pmi2", sys.executable, script(tmp_path, PROGRAM)]
+    run = captured(tmp_path, *command, env=slurm)
     assert ranks(run.processes) == [0, 1, 2, 3]
-    assert places(tmp_path / "run.prof") == PLACES
+    assert places(run) == PLACES
 
 
 def test_a_job_that_is_cancelled_keeps_its_run(tmp_path: Path, slurm: dict[str, str]) -> None:
@@ -247,7 +247,7 @@ def test_ranks_of_hydra(tmp_path: Path, hosts: tuple[str, ...], local_ranks: tup
     target = ("-n", str(len(local_ranks)), sys.executable, script(tmp_path, PROGRAM))
     run = captured(tmp_path, "mpiexec.hydra", *hosts, *target)
     assert ranks(run.processes) == list(range(len(local_ranks)))
-    assert places(tmp_path / "run.prof") == [(local, None) for local in local_ranks]
+    assert places(run) == [(local, None) for local in local_ranks]
 
 
 def test_torchrun_on_two_nodes(tmp_path: Path) -> None:
@@ -255,8 +255,8 @@ def test_torchrun_on_two_nodes(tmp_path: Path) -> None:
     program = script(tmp_path, UNEVEN)
     port = _free_ports()[0]
     one = f"{torchrun} --nnodes 2 --nproc_per_node 2 --master_addr 127.0.0.1 --master_port {port} --node_rank"
-    captured(tmp_path, "sh", "-c", f"{one} 1 {program} & {one} 0 {program} && wait")
-    assert places(tmp_path / "run.prof") == PLACES
+    run = captured(tmp_path, "sh", "-c", f"{one} 1 {program} & {one} 0 {program} && wait")
+    assert places(run) == PLACES
     assert "rank 3 (local rank 1 on node 1)" in shown("ranks", "run.prof", where=tmp_path).lower()
 
 
@@ -298,9 +298,7 @@ def mpi_environment() -> dict[str, str]:
 
 def check_mpi(run: Run) -> None:
     # Open MPI does not number the nodes.
-    assert [(p.local_rank, p.node) for p in run.processes if p.role == "rank"] == [
-        (i, None) for i in range(4)
-    ]
+    assert places(run) == [(i, None) for i in range(4)]
     ranks = [p for p in run.processes if p.role == "rank"]
     assert [p.rank for p in ranks] == [0, 1, 2, 3]
     assert run.processes[0] is ranks[0]

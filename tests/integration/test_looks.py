@@ -332,10 +332,9 @@ def parts(thread: Thread) -> list[str]:
 ORDER = (("loops",), ("sort",), ("sleep",))
 
 
-def in_order(found: list[str], *wanted: tuple[str, ...]) -> bool:
-    """Whether one of each group comes after one of the group before."""
+def in_order(found: list[str], wanted: tuple[tuple[str, ...], ...] = ORDER) -> bool:
     at = 0
-    for group in wanted or ORDER:
+    for group in wanted:
         while at < len(found) and not any(name in found[at] for name in group):
             at += 1
     return at < len(found)
@@ -369,7 +368,7 @@ def shown(run: Run) -> set[str]:
     short, long = (sleep.get(("sleeps", line), 0.0) for line in WAITS)
     found = {
         "parts": all(in_order(parts(thread)) for thread in threads),
-        "drawn": all(in_order(functions, *ORDER[:2]) for functions in drawn(run)),
+        "drawn": all(in_order(functions, ORDER[:2]) for functions in drawn(run)),
         # Seven, two and one tenth, and one and three quarters: late looks blur the smaller ones.
         "loops": min(second, third) > 0 and 0.5 < first / sum(loops.values()) < 0.9,
         "sorts": max(sort, key=sort.__getitem__, default=None) == ("sorts", SORTED),

@@ -30,10 +30,10 @@ from tests.integration.capturing import (
     run_capture,
     script,
 )
-from tests.integration.tracing import compiler, require_tracer
-from tests.interpreters import BOTH_WAYS, interpreter, packages
+from tests.integration.tracing import compiled, require_tracer
+from tests.interpreters import packages
 from tests.requirements import require
-from tests.shared import finished, succeeded
+from tests.shared import finished
 
 PROGRAM = str(PROGRAMS / "annotated.py")
 
@@ -109,21 +109,13 @@ def test_nvtx_that_is_switched_off_is_said(tmp_path: Path) -> None:
 NATIVE = Path(__file__).parents[1] / "native"
 
 
-def compiled(directory: Path, source: str, *flags: str) -> str:
-    """Compile one of the C clients, and return what came of it."""
-    target = directory / "compiled"
-    words = [compiler(), *flags, str(NATIVE / source), "-o", str(target), "-pthread", "-ldl"]
-    succeeded(words)
-    return str(target)
-
-
 def shown(directory: Path, *words: str) -> str:
     return in_process(directory, "show", "--full", *words).stdout
 
 
 @pytest.mark.parametrize("wanted", ["", "0", "1"])
 def test_xlas_domain_is_taken_on_request_only(tmp_path: Path, wanted: str) -> None:
-    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    library = compiled(tmp_path / "library.so", NATIVE / "nvtx_library.c")
     program = (
         "import ctypes\n"
         f"library = ctypes.CDLL({library!r})\n"
@@ -195,7 +187,7 @@ def test_nvtxs_own_profiler_is_let_through(tmp_path: Path) -> None:
 
 
 def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
-    library = compiled(tmp_path, "nvtx_library.c", "-shared", "-fPIC")
+    library = compiled(tmp_path / "library.so", NATIVE / "nvtx_library.c")
     program = (
         "import ctypes, time\n"
         f"library = ctypes.CDLL({library!r})\n"
@@ -210,14 +202,14 @@ def test_names_reach_threads_that_python_does_not_know(tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_not_python(tmp_path: Path) -> None:
-    client = compiled(tmp_path, "nvtx_client.c")
+    client = compiled(tmp_path / "client", NATIVE / "nvtx_client.c")
     done = run_capture(tmp_path, client, "threads", "40")
     assert done.stderr.count("no functions are in this run") == 1, done.stderr
     (process,) = done.run.processes
     assert (process.role, process.exit, process.command[1:]) == ("main", "exited", ("threads", "40"))
     assert not process.profiled
     assert len(ranges_of(process)) == 120
-    assert process.command[0].endswith("compiled")
+    assert process.command[0].endswith("client")
     text = shown(tmp_path, "run.prof")
     assert "nothing; 1 process seen" in text
     assert "thread {n}" in text
@@ -248,10 +240,6 @@ def inside_of(found: InsideRanges, name: str, domain: str = "") -> RangeFunction
     result = found.get(RangeKey(name, domain).pattern)
     assert result is not None, name
     return result
-
-
-def ncalls(found: RangeFunctions) -> dict[str, int]:
-    return {function.name: function.ncalls for function in found.functions}
 
 
 def seconds(found: RangeFunctions) -> dict[str, float]:
@@ -286,7 +274,8 @@ def check_inside(run: Run) -> None:
     for key, (opened, counted) in INSIDE.items():
         inside = inside_of(found, *key)
         assert opened in (None, openers(inside)), key
-        assert {name: ncalls(inside)[name] for name in counted} == counted, key
+        ncalls = {function.name: function.ncalls for function in inside.functions}
+        assert counted.items() <= ncalls.items(), key
     assert "nested" in seconds(inside_of(found, "outer {n}")), "who opened a range runs in it, too"
     child = next(p for p in run.processes if p.pid != run.processes[0].pid)
     calls = child.threads[0].range_calls
@@ -315,12 +304,10 @@ def check_sums(run: Run) -> None:
     assert compared >= 5
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_functions_inside_ranges(tmp_path: Path, version: str) -> None:
+def test_functions_inside_ranges(tmp_path: Path, both_ways: str) -> None:
     require_tracer()
-    python = interpreter(version)
-    env = environment(PYTHONPATH=str(packages(python, "nvtx")))
-    run = captured(tmp_path, python, "-W", "ignore", RANGES_AROUND, env=env)
+    env = environment(PYTHONPATH=str(packages(both_ways, "nvtx")))
+    run = captured(tmp_path, both_ways, "-W", "ignore", RANGES_AROUND, env=env)
     check_inside(run)
     check_sums(run)
 
@@ -346,12 +333,11 @@ thread.join()
 
 
 @pytest.mark.parametrize("options", [("--sampled",), ("--overhead", "1%")])
-@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_functions_inside_ranges_of_a_sampled_process(
-    tmp_path: Path, version: str, options: tuple[str, ...]
+    tmp_path: Path, both_ways: str, options: tuple[str, ...]
 ) -> None:
     """Ranges that were open before, and those of threads that begin later."""
-    run = captured(tmp_path, interpreter(version), "-c", SAMPLED, options=options)
+    run = captured(tmp_path, both_ways, "-c", SAMPLED, options=options)
     found, whole = range_functions(run), {row.key.name: row.total_s for row in range_rows(run.processes)}
     for name in ("first", "other", "all of it"):
         assert 0.3 * whole[name] < inside_of(found, name).total_s < 1.2 * whole[name]

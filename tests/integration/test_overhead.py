@@ -28,7 +28,7 @@ from tests.integration.capturing import (
     script,
 )
 from tests.integration.tracing import NEW, OLD
-from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
+from tests.interpreters import BOTH_WAYS, interpreter
 from tests.requirements import require
 from tests.shared import succeeded
 
@@ -143,11 +143,10 @@ main()
 """
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
 def test_the_body_of_a_loop_is_not_called_once_because_each_sample_has_it(
-    tmp_path: Path, version: str
+    tmp_path: Path, both_ways: str
 ) -> None:
-    words = interpreter(version), script(tmp_path, BODY)
+    words = both_ways, script(tmp_path, BODY)
     for _ in range(TRIES):
         main = captured(tmp_path, *words, options=("--overhead", "5%")).processes[0]
         assert kinds(main)[-1] == "sampled"
@@ -204,14 +203,13 @@ def refuse_reading_memory() -> None:
             raise OSError(ctypes.get_errno(), "prctl")
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -> None:
+def test_a_container_that_refuses_to_read_memory(tmp_path: Path, each_way: str) -> None:
     """Where CPUs are contended for, a dozen samples or two say of a capture how long it was in ``step``."""
     options = {"options": ("--sampled",), "preexec_fn": refuse_reading_memory}
     seconds = 0.6
     in_step = []
     while len(in_step) < TRIES and max(in_step, default=0.0) < 0.5 * seconds:
-        run = captured(tmp_path, interpreter(version), HOT, str(seconds), **options)
+        run = captured(tmp_path, each_way, HOT, str(seconds), **options)
         main = run.processes[0]
         assert kinds(main)[-1] == "sampled"
         assert "no-samples" not in codes(run)
@@ -223,17 +221,18 @@ def test_a_container_that_refuses_to_read_memory(tmp_path: Path, version: str) -
 TIERED = environment(PYTHONPATH=str(PROGRAMS))
 
 
-def capture_of(directory: Path, version: str, text: str, *words: str) -> Run:
+def capture_of(directory: Path, python: str, text: str, *words: str) -> Run:
     """Capture a program, which may import `tier`, with the usual budget."""
-    command = (interpreter(version), script(directory, text), *words)
+    command = (python, script(directory, text), *words)
     return captured(directory, *command, options=("--overhead", "5%"), env=TIERED)
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path: Path, version: str) -> None:
+def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(
+    tmp_path: Path, both_ways: str
+) -> None:
     main = capture_of(
         tmp_path,
-        version,
+        both_ways,
         "import threading, tier\n"
         "def work():\n"
         "    tier.until_sampled()\n"
@@ -252,7 +251,7 @@ def test_a_thread_that_waits_while_the_tier_changes_waits_from_then_on(tmp_path:
 def test_a_program_that_calls_little_later_is_traced_again(tmp_path: Path, version: str) -> None:
     main = capture_of(
         tmp_path,
-        version,
+        interpreter(version),
         "import tier\n"
         "def before(): pass\n"
         "def after(): pass\n"
@@ -284,11 +283,10 @@ for _ in range(20):
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_no_time_is_lost_while_the_tier_changes(tmp_path: Path, version: str) -> None:
+def test_no_time_is_lost_while_the_tier_changes(tmp_path: Path, each_way: str) -> None:
     name = script(tmp_path, LONG_CALLS)
     for options in ((), ("--sampled",)):
-        main = captured(tmp_path, interpreter(version), name, options=options).processes[0].threads[0]
+        main = captured(tmp_path, each_way, name, options=options).processes[0].threads[0]
         measured = main.profile.tottime - main.profile.wait - main.profile.blocked
         assert float(measured.sum()) >= 0.85 * main.run_s, options
 
@@ -325,7 +323,7 @@ for _ in range(200_000): turns_hot()
 @pytest.mark.parametrize(("version", "taken"), [("3.12", False), ("3.15", False), ("3.12", True)])
 def test_functions_that_are_called_seldom_stay_exact(tmp_path: Path, version: str, taken: bool) -> None:
     """But where the program itself has the place by which they are counted."""
-    main = capture_of(tmp_path, version, SELDOM, *(["taken"] if taken else [])).processes[0]
+    main = capture_of(tmp_path, interpreter(version), SELDOM, *(["taken"] if taken else [])).processes[0]
     assert kinds(main) == ["exact", "sampled"]
     stated = intervals(main, "program.py")
     truth = {"seldom": 13, "in_c": 36, "recursive": 48, "raises": 12}
@@ -355,7 +353,7 @@ for _ in range(60): work()
 
 def test_what_imports_call_once_leaves_room_for_the_program(tmp_path: Path) -> None:
     """A large package has thousands of functions, which may not use up what counting may cost."""
-    main = capture_of(tmp_path, "3.12", IMPORTS).processes[0]
+    main = capture_of(tmp_path, interpreter("3.12"), IMPORTS).processes[0]
     assert kinds(main)[:2] == ["exact", "sampled"]
     assert intervals(main, "program.py")["work"] == (60, 60)
     once = {name: limits for name, limits in intervals(main, "module.py").items() if name.startswith("f")}
@@ -405,9 +403,8 @@ main()
 """
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_what_a_wrapper_calls_in_turn_is_not_guessed(tmp_path: Path, version: str) -> None:
-    command = interpreter(version), script(tmp_path, WRAPPER)
+def test_what_a_wrapper_calls_in_turn_is_not_guessed(tmp_path: Path, both_ways: str) -> None:
+    command = both_ways, script(tmp_path, WRAPPER)
     process = captured(tmp_path, *command, options=("--sampled",)).processes[0]
     own = column(process, "call", "tottime")
     assert own > 0.8 * column(process, "call", "cumtime") > 0.3
@@ -483,11 +480,10 @@ def test_forks(tmp_path: Path, version: str) -> None:
     assert column(main, "samples_for", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.75 * ran
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_workers_of_a_pool_are_sampled_as_well(tmp_path: Path, version: str) -> None:
+def test_workers_of_a_pool_are_sampled_as_well(tmp_path: Path, both_ways: str) -> None:
     run = capture_of(
         tmp_path,
-        version,
+        both_ways,
         "import multiprocessing, tier\n"
         "def work(_): tier.until_sampled(); tier.samples_for(0.5)\n"
         "if __name__ == '__main__':\n"
@@ -512,8 +508,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, version: str, end: str) -> None:
+def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, both_ways: str, end: str) -> None:
     text = (
         "import os, sys, tier, time\n"
         "tier.until_sampled()\n"
@@ -521,7 +516,7 @@ def test_what_was_sampled_is_there_however_the_process_ends(tmp_path: Path, vers
         "while time.process_time() - begun < 0.7: tier.samples_for(0.1)\n"
         f"{end}\n"
     )
-    command = (interpreter(version), script(tmp_path, text))
+    command = (both_ways, script(tmp_path, text))
     status = -9 if "kill" in end else 0
     run = captured(tmp_path, *command, options=("--overhead", "5%"), env=TIERED, status=status)
     (main,) = (process for process in run.processes if column(process, "samples_for", "cumtime"))
@@ -614,12 +609,11 @@ print(total)
 
 
 @pytest.mark.parametrize("name", PROGRAMS_ALIKE)
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, version: str, name: str) -> None:
+def test_a_sampled_program_does_what_it_does_without(tmp_path: Path, both_ways: str, name: str) -> None:
     program = script(tmp_path, PROGRAMS_ALIKE[name])
     env = TIERED | {"PYTHONFAULTHANDLER": "1"}
-    plain = succeeded([interpreter(version), program, "plain"], env=env)
-    command = (interpreter(version), "-W", "error", program)
+    plain = succeeded([both_ways, program, "plain"], env=env)
+    command = (both_ways, "-W", "error", program)
     done = run_capture(tmp_path, *command, options=("--overhead", "5%", "--quiet"), env=env)
     assert done.stderr == ""
     assert done.stdout == plain.stdout
@@ -642,9 +636,8 @@ def test_an_audit_hook_does_not_see_bursts(tmp_path: Path, version: str) -> None
     assert done.stdout == "False\n", done.stderr
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, version: str) -> None:
-    main = captured(tmp_path, interpreter(version), HOT, "0.3").processes[0]
+def test_what_the_tracer_takes_is_taken_out_and_stated(tmp_path: Path, both_ways: str) -> None:
+    main = captured(tmp_path, both_ways, HOT, "0.3").processes[0]
     assert {thread.name for thread in main.threads}.isdisjoint(("profkit", "profkit-tracer"))
     for thread in (thread for thread in main.threads if len(thread.profile)):
         took = thread.tracer_s or 0.0

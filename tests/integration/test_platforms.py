@@ -16,9 +16,8 @@ import pytest
 
 from profkit.formats import load_run
 from profkit.measure.range_functions import range_functions
-from profkit.model import Run
 from tests.integration.capturing import PROGRAMS, ROOT, calls, captured, codes, environment, ranges_of, script
-from tests.integration.tracing import compiler, require_tracer
+from tests.integration.tracing import compiled, require_tracer
 from tests.interpreters import BOTH_WAYS, interpreter
 from tests.shared import finished
 
@@ -53,6 +52,17 @@ def profkit_on(
     return finished([sys.executable, "-c", code, *words], directory, status, env=env, timeout=60)
 
 
+#: A program as it runs on every system: a thread, a child, an exit code.
+PORTABLE = """
+import subprocess, sys, threading
+thread = threading.Thread(target=sum, args=(range(20_000),))
+thread.start()
+thread.join()
+subprocess.run([sys.executable, "-c", "sum(range(30_000))"], check=True)
+sys.exit(7)
+"""
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("version", ["3.8", "3.15"])
 def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: object) -> None:
@@ -63,7 +73,7 @@ def test_capture_on(platform: str, version: str, tmp_path: Path, target_of: obje
         "assert hasattr(os, 'fork') == hasattr(signal, 'SIGCHLD') == (os.environ['PROFKIT_TEST_PLATFORM'] == 'macos')"
     )
     subprocess.run([python, "-c", lacks], check=True, env=environment(PROFKIT_TEST_PLATFORM=platform))
-    words = ("capture", "-o", "run.prof", "--", python, str(PROGRAMS / "portable.py"))
+    words = ("capture", "-o", "run.prof", "--", python, "-c", PORTABLE)
     done = profkit_on(platform, tmp_path, *words, status=7, PROFKIT_NO_NATIVE="1")
     assert "Traceback" not in done.stderr
     run = load_run(tmp_path / "run.prof")
@@ -109,41 +119,18 @@ os.wait()
 """
 
 
-def preloaded(directory: Path, source: str) -> tuple[str, str]:
-    """Compile a file of tests/native; return the words before a command that load it there first."""
-    library = directory / "preloaded.so"
-    command = [
-        compiler(),
-        "-shared",
-        "-fPIC",
-        "-Wall",
-        "-Werror",
-        ROOT / "tests" / "native" / source,
-        "-o",
-        library,
-    ]
-    subprocess.run(command, check=True)
-    return "env", f"LD_PRELOAD={library}"
-
-
-def check_ranges(run: Run) -> None:
+@pytest.mark.parametrize(
+    ("preloaded", "version"), [*(("large_pages", version) for version in BOTH_WAYS), ("set_back", "here")]
+)
+def test_ranges_stay_with_their_process_and_functions(preloaded: str, version: str, tmp_path: Path) -> None:
+    """Files are mapped in parts that begin anywhere in a page of 64 KiB; the time of day may be set back."""
+    require_tracer()
+    source = ROOT / "tests" / "native" / f"{preloaded}.c"
+    library = compiled(tmp_path / "preloaded.so", source, "-Wall", "-Werror")
+    python = sys.executable if version == "here" else interpreter(version)
+    run = captured(tmp_path, "env", f"LD_PRELOAD={library}", python, script(tmp_path, RANGES))
     assert [calls(process)["leaf"] for process in run.processes] == [2000, 1000]
     assert [len(ranges_of(process).name) for process in run.processes] == [2000, 1000]
     for inside in range_functions(run).values():
         assert inside.opened_by
     assert codes(run) == []
-
-
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_pages_of_64_kib(version: str, tmp_path: Path) -> None:
-    """Files are mapped in parts that begin anywhere in a page."""
-    require_tracer()
-    words = preloaded(tmp_path, "large_pages.c")
-    check_ranges(captured(tmp_path, *words, interpreter(version), script(tmp_path, RANGES)))
-
-
-def test_the_time_of_day_is_set_back(tmp_path: Path) -> None:
-    """Ranges stay with their process, and with the functions in them."""
-    require_tracer()
-    words = preloaded(tmp_path, "set_back.c")
-    check_ranges(captured(tmp_path, *words, sys.executable, script(tmp_path, RANGES)))

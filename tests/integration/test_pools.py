@@ -22,26 +22,25 @@ def pools(process: Process) -> dict[str, Pool]:
 def test_openblas_by_default_by_variable_and_by_the_program(tmp_path: Path) -> None:
     python = python_with("numpy")
     name = script(tmp_path, "import numpy\na = numpy.ones((50, 50))\nprint((a @ a).sum())\n")
-    plain = {k: v for k, v in environment().items() if not k.endswith("_NUM_THREADS")}
-    found = pools(captured(tmp_path, python, name, env=plain).processes[0])
+    found = pools(captured(tmp_path, python, name).processes[0])
     if "openblas" not in found:
         pytest.skip(f"this NumPy is built on another BLAS: {sorted(found)}")
     assert (found["openblas"].threads, found["openblas"].origin) == (CPUS, "default")
     assert found["openblas"].version
 
-    limited = {**plain, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "7"}
+    limited = environment(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="7")
     found = pools(captured(tmp_path, python, name, env=limited).processes[0])
     assert (found["openblas"].threads, found["openblas"].origin) == (1, "variable")
     assert found["openblas"].variable == "OPENBLAS_NUM_THREADS=1"
 
     # More than there are CPUs: what the library has counts, not what was asked for.
-    many = {**plain, "OMP_NUM_THREADS": str(CPUS + 6)}
+    many = environment(OMP_NUM_THREADS=str(CPUS + 6))
     found = pools(captured(tmp_path, python, name, env=many).processes[0])
     assert found["openblas"].threads == CPUS
     assert found["openblas"].variable == f"OMP_NUM_THREADS={CPUS + 6}"
 
     late = script(tmp_path, "import numpy, os\nos.environ['OMP_NUM_THREADS'] = '97'\n")
-    found = pools(captured(tmp_path, python, late, env=plain).processes[0])
+    found = pools(captured(tmp_path, python, late).processes[0])
     assert found["openblas"].threads == CPUS
 
 
@@ -84,8 +83,7 @@ def test_torch_and_its_loader_s_workers(tmp_path: Path) -> None:
         "if __name__ == '__main__':\n"
         "    main()\n",
     )
-    plain = {k: v for k, v in environment().items() if not k.endswith("_NUM_THREADS")}
-    run = captured(tmp_path, python, name, env={**plain, "OMP_NUM_THREADS": "2"})
+    run = captured(tmp_path, python, name, env=environment(OMP_NUM_THREADS="2"))
     found = pools(run.processes[0])
     assert (found["torch"].threads, found["torch"].origin) == (3, "program")
     assert found["torch-interop"].threads == 5, "reading has fixed no size"

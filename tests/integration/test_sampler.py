@@ -31,7 +31,7 @@ from tests.integration.capturing import (
     wait_until,
     works,
 )
-from tests.integration.tracing import compiler
+from tests.integration.tracing import compiled
 from tests.requirements import require
 from tests.shared import check_schema
 
@@ -48,10 +48,7 @@ APART = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 def busy_threads(tmp_path_factory: pytest.TempPathFactory) -> str:
     """``busy_threads THREADS CPU_SECONDS``: a C program that prints what it used, and leaves its threads idle."""
     requires_schedstat()
-    target = tmp_path_factory.mktemp("bin") / "busy_threads"
-    source = PROGRAMS / "busy_threads.c"
-    subprocess.run([compiler(), "-O1", str(source), "-o", str(target), "-pthread"], check=True)
-    return str(target)
+    return compiled(tmp_path_factory.mktemp("bin") / "busy_threads", PROGRAMS / "busy_threads.c", "-O1")
 
 
 def show_run(directory: Path, *words: str) -> str:
@@ -97,7 +94,10 @@ def test_threads_of_another_language_are_counted_as_the_kernel_does(
 
 def test_a_profiled_program_has_samples_without_the_agents_own_thread(tmp_path: Path) -> None:
     requires_schedstat()
-    run = captured(tmp_path, sys.executable, str(PROGRAMS / "busy.py"), "1")
+    program = (
+        "import time\nend = time.perf_counter() + 1\nwhile time.perf_counter() < end: sum(range(2000))\n"
+    )
+    run = captured(tmp_path, sys.executable, "-c", program)
     (process,) = run.processes
     assert process.profiled
     assert set(process.samples.tid.tolist()) == {process.pid}

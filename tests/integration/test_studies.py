@@ -66,18 +66,16 @@ def checked(text: str) -> Any:
     return report
 
 
-def runs_of(place: Path, directory: str, *statuses: str) -> list[tuple[tuple[str, ...], int]]:
+def runs_of(place: Path, *statuses: str) -> list[tuple[tuple[str, ...], int]]:
     """Return the setting and the round of each run, of some statuses only if any are given."""
-    lines = (place / directory / "journal.jsonl").read_text().splitlines()
-    trials = [json.loads(line) for line in lines]
-    return [
-        (tuple(t["setting"].values()), t["round"]) for t in trials if not statuses or t["status"] in statuses
-    ]
+    trials = map(json.loads, (place / "sweep" / "journal.jsonl").read_text().splitlines())
+    chosen = (trial for trial in trials if not statuses or trial["status"] in statuses)
+    return [(tuple(trial["setting"].values()), trial["round"]) for trial in chosen]
 
 
-def settings_of(place: Path, directory: str) -> list[tuple[str, ...]]:
+def settings_of(place: Path) -> list[tuple[str, ...]]:
     """Return the settings in the order in which they ran; on a busy machine one may have run more than once."""
-    return [setting for setting, _ in dict.fromkeys(runs_of(place, directory))]
+    return [setting for setting, _ in dict.fromkeys(runs_of(place))]
 
 
 def test_a_terminal_shows_what_runs_and_how_long_it_takes(place: Path) -> None:
@@ -102,7 +100,7 @@ def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
     words = ("sweep", "-p", "w=3,1", "-e", "SLOW=no,yes", "--repeat", "2", "-o", "s.json")
     done = profkit(place, *words, *target("{w}"))
     assert done.stdout == ""
-    order = settings_of(place, "sweep")
+    order = settings_of(place)
     assert len(order) == 8
     assert set(order[:4]) == set(order[4:])  # each round has every setting once …
     assert order[:4] != order[4:]  # … in an order of its own
@@ -207,14 +205,14 @@ def test_a_study_that_was_ended_goes_on(number: int, options: tuple[str, ...], p
             _, error = ended(study, 130)
             assert "run the same command again to continue" in error
             assert "Traceback" not in error
-    assert 1 <= len(settings_of(place, "sweep")) < 6
-    had = runs_of(place, "sweep", "done")
+    assert 1 <= len(settings_of(place)) < 6
+    had = runs_of(place, "done")
     profkit(place, *words, *target("{w}"))
     # Other runs than those that were disturbed are not repeated.
-    now = runs_of(place, "sweep", "done")
+    now = runs_of(place, "done")
     assert now[: len(had)] == had
     assert len(set(now)) == len(now)
-    assert len(settings_of(place, "sweep")) == 6
+    assert len(settings_of(place)) == 6
 
 
 def test_a_search_finds_the_best_and_confirms_it(place: Path) -> None:

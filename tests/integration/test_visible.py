@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from tests.integration.capturing import PROGRAMS, ROOT, environment, run_capture, script
 from tests.integration.tracing import NEW
 from tests.interpreters import EACH_WAY, interpreter, packages
-from tests.shared import finished
+from tests.shared import finished, succeeded
 
 #: Names of frozen modules and of functions that stand for built-in ones: what tools take for no file.
 NO_FILE = re.compile(r"<frozen [\w.]+>|")
@@ -73,17 +72,11 @@ WITH_MONITORING: dict[str, Callable[[Any, Any], bool]] = {"sys.monitoring": moni
 ELSEWHERE = {"sys.path", "-X importtime", "-v", "sitecustomize", "sys.addaudithook", "pdb.set_trace()"}
 
 
-def without_profkit(
-    directory: Path, *command: str, env: dict[str, str] | None = None, status: int = 0
-) -> subprocess.CompletedProcess[str]:
-    return finished(command, directory, status, env=env or environment())
-
-
 @pytest.mark.parametrize("version", EACH_WAY)
 def test_what_a_program_sees_is_what_is_listed(tmp_path: Path, version: str) -> None:
     options = ("-X", "dev", "-W", "error", "-X", "tracemalloc")
     command = [interpreter(version), *options, str(PROGRAMS / "looks_around.py"), "seen.json"]
-    bare = without_profkit(tmp_path, *command)
+    bare = succeeded(command, tmp_path, env=environment())
     assert bare.stderr == ""
     before = json.loads((tmp_path / "seen.json").read_text())
     done = run_capture(tmp_path, *command, options=("--quiet",), fresh=True)  # with streams of the same kind
@@ -129,10 +122,9 @@ print(len(seen), alive, [one.f_code.co_name for one in gc.garbage if type(one)._
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_no_variable_of_the_program_is_kept(tmp_path: Path, version: str) -> None:
+def test_no_variable_of_the_program_is_kept(tmp_path: Path, each_way: str) -> None:
     """Python 3.12.1 crashes if the collector finds a buffer of `io.BytesIO` in a cycle, as multiprocessing makes."""
-    done = run_capture(tmp_path, interpreter(version), script(tmp_path, FORGETS))
+    done = run_capture(tmp_path, each_way, script(tmp_path, FORGETS))
     assert done.stdout == "60 0 []\n", done.stderr
 
 
@@ -150,10 +142,9 @@ AUDITED = r"(open|os\.listdir|os\.rename|os\.symlink) (/proc/self/|\S*/\.run\.pr
 AUDITED += r"|marshal\.dumps |sys\.setprofile $|sys\.monitoring\.register_callback "
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_what_audit_hooks_see(tmp_path: Path, version: str) -> None:
-    command = [interpreter(version), script(tmp_path, AUDITS)]
-    before = without_profkit(tmp_path, *command).stdout.splitlines()
+def test_what_audit_hooks_see(tmp_path: Path, each_way: str) -> None:
+    command = [each_way, script(tmp_path, AUDITS)]
+    before = succeeded(command, tmp_path, env=environment()).stdout.splitlines()
     after = run_capture(tmp_path, *command, options=("--quiet",)).stdout.splitlines()
     added = [line for line in after if line not in before]
     assert added
@@ -175,14 +166,14 @@ def test_older_pythons_are_left_alone(tmp_path: Path, version: str, own: bool) -
     program = "import sys; print(hasattr(sys, 'own'), sys.path, sorted(sys.modules)); sys.exit(4)"
     env = environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     command = (interpreter(version), "-c", program)
-    bare = without_profkit(tmp_path, *command, env=env, status=4)
+    bare = finished(command, tmp_path, 4, env=env)
     done = run_capture(tmp_path, *command, options=("--quiet",), env=env, status=4)
     assert (done.stdout, done.stderr) == (bare.stdout, bare.stderr)
 
 
 def test_without_site_the_agent_s_directory_is_on_the_path(tmp_path: Path) -> None:
     command = [sys.executable, "-S", "-c", "import sys; print(*sys.path, sep='\\n')"]
-    before = without_profkit(tmp_path, *command).stdout.splitlines()
+    before = succeeded(command, tmp_path, env=environment()).stdout.splitlines()
     after = run_capture(tmp_path, *command, options=("--quiet",)).stdout.splitlines()
     assert [Path(entry).name for entry in more(before, after)] == ["inject"]
 
@@ -192,14 +183,13 @@ def lines_of(text: str) -> list[str]:
     return [re.sub(r" at 0x\w+|^import time: [ \d|]+", "", line).strip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_what_the_interpreter_says_of_imports(tmp_path: Path, version: str) -> None:
+def test_what_the_interpreter_says_of_imports(tmp_path: Path, each_way: str) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").touch()
     env = environment(PYTHONPATH=str(tmp_path / "site"), PYTHONDONTWRITEBYTECODE="1")
     for option in (("-X", "importtime"), ("-v",)):
-        command = [interpreter(version), *option, "-c", "import json"]
-        before = lines_of(without_profkit(tmp_path, *command, env=env).stderr)
+        command = [each_way, *option, "-c", "import json"]
+        before = lines_of(succeeded(command, tmp_path, env=env).stderr)
         after = lines_of(run_capture(tmp_path, *command, options=("--quiet",), env=env).stderr)
         added = [line for line in after if line not in before]
         if option == ("-v",):
@@ -302,15 +292,16 @@ def test_coverage_measures_the_program_alone(
     # Whether a fork warns of other threads depends on whether those of the pool have ended.
     path = str(packages(python, requirement))
     env = environment(PYTHONPATH=path, PYTHONWARNINGS="ignore::DeprecationWarning")
-    command = [python, "-m", "coverage", "run", *options, "program.py"]
+    coverage = [python, "-m", "coverage"]
+    command = [*coverage, "run", *options, "program.py"]
 
     def measured() -> Any:
-        report = without_profkit(tmp_path, python, "-m", "coverage", "report", env=env)
-        without_profkit(tmp_path, python, "-m", "coverage", "json", "-o", "lines.json", env=env)
+        report = succeeded([*coverage, "report"], tmp_path, env=env)
+        succeeded([*coverage, "json", "-o", "lines.json"], tmp_path, env=env)
         (tmp_path / ".coverage").unlink()
         return report.stdout, json.loads((tmp_path / "lines.json").read_text())["files"]
 
-    bare = without_profkit(tmp_path, *command, env=env)
+    bare = succeeded(command, tmp_path, env=env)
     before = measured()
     assert set(before[1]) == {"program.py", *map(os.path.join, ["package"] * 2, ["__init__.py", "module.py"])}
     for tier in ("--exact", "--sampled"):

@@ -59,10 +59,6 @@ def windowed(directory: Path, python: str, *words: str, options: tuple[str, ...]
     return done.run
 
 
-def called(process: Process) -> set[str]:
-    return set(calls(process))
-
-
 def windows_add_up(run: Run) -> None:
     manifest = run.manifest
     lengths = [window.end_s - window.begin_s for window in manifest.windows if window.captured]
@@ -104,7 +100,7 @@ def test_named_parts_of_a_whole_run(tmp_path: Path) -> None:
     run = captured(tmp_path, sys.executable, "-c", program, env=environment(PYTHONPATH=str(ROOT)))
     assert [(w.name, w.captured) for w in run.manifest.windows] == [("epoch 3", False)]
     assert run.manifest.whole_s is None
-    assert "<module>" in called(run.processes[0])
+    assert "<module>" in calls(run.processes[0])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +116,7 @@ def test_a_range_opens_windows(
     assert [window.name for window in run.manifest.windows] == ["epoch 7"] * len(opened)
     process = run.processes[0]
     assert calls(process)["inside"] == 10 * len(opened)
-    assert "outside" not in called(process)
+    assert "outside" not in calls(process)
     # Of the ranges, those of the windows.
     assert [name for name, _, _ in rows(process)] == ["epoch 7"] * len(opened)
 
@@ -131,7 +127,7 @@ def test_a_range_that_a_thread_without_the_gil_pushes(tmp_path: Path, python: st
     run = windowed(tmp_path, python, "range-without-gil", "epoch 7", "0", "1", "2", options=options)
     windows_add_up(run)
     assert calls(run.processes[0])["inside"] == 30
-    assert "outside" not in called(run.processes[0])
+    assert "outside" not in calls(run.processes[0])
 
 
 @pytest.mark.parametrize("kind", ["range", "call"])
@@ -164,7 +160,7 @@ def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, method: str) -> None:
     run = windowed(tmp_path, python, "pool", method, options=("--start-paused",))
-    workers = [process for process in run.processes if "inside" in called(process)]
+    workers = [process for process in run.processes if "inside" in calls(process)]
     assert len(workers) == 2
     assert {process.role for process in workers} == {"worker"}
     assert all(calls(process)["inside"] > 0 and process.cpu_s is not None for process in workers)
@@ -173,7 +169,7 @@ def test_workers_that_were_there_before_follow(tmp_path: Path, python: str, meth
 
 def test_forked_children_are_in_the_window_or_not(tmp_path: Path, python: str) -> None:
     run = windowed(tmp_path, python, "forks", options=("--start-paused",))
-    found = [called(process) for process in run.processes]
+    found = [calls(process) for process in run.processes]
     assert sum("inside" in each for each in found) == 1
     assert not any("outside" in each for each in found)
 
@@ -211,7 +207,7 @@ def test_functions_of_some_ranks(tmp_path: Path) -> None:
     assert not any(len(thread.profile) for thread in ranks[0].threads)
     assert not ranks[0].profiled
     assert ranks[0].cpu_s is not None
-    assert ["inside" in called(ranks[rank]) for rank in (1, 2)] == [True, True]
+    assert ["inside" in calls(ranks[rank]) for rank in (1, 2)] == [True, True]
     assert "ranks-selected" in codes(run)
 
 
@@ -318,7 +314,7 @@ def test_tables_that_grow_while_they_are_read(tmp_path: Path, python: str) -> No
         while read < 10 or "made_0_120_0" not in found:
             assert time.monotonic() < until, "it does not go on"
             run = read_running(spool)
-            found = {name for process in run.processes for name in called(process)}
+            found = {name for process in run.processes for name in calls(process)}
             # Nothing is left out as damaged, and nothing that was there once is missing.
             assert codes(run) == ["capture-running"]
             assert all_calls(run) >= counted
@@ -388,10 +384,6 @@ OPTIONS = {
 }
 
 
-def sums(run: Run) -> Counter[str]:
-    return sum((Counter(calls(process)) for process in run.processes), Counter())
-
-
 def contexts_add_up(thread: Thread) -> None:
     """The contexts of a thread have all calls of its functions, and their own times."""
     paths, profile = thread.paths, thread.profile
@@ -429,7 +421,8 @@ def test_what_holds_alone_holds_together(
     env = environment(PYTHONPATH=str(ROOT))
     done = run_capture(tmp_path, *command, options=(*OPTIONS[windows], *tier), env=env)
     run = done.run
-    main, found = run.processes[0], sums(run)
+    main = run.processes[0]
+    found: Counter[str] = sum((Counter(calls(process)) for process in run.processes), Counter())
     captured = 2 if windows == "steps" else 3
     left_out = 0 if windows != "whole" else 6 - captured
 

@@ -15,7 +15,7 @@ import pytest
 from profkit.formats import load_run
 from profkit.measure.range_functions import range_functions
 from profkit.measure.range_stats import range_rows
-from profkit.model import Process, Run
+from profkit.model import Process
 from tests.integration.capturing import (
     PROGRAMS,
     calls,
@@ -26,8 +26,8 @@ from tests.integration.capturing import (
     started,
     wait_until,
 )
-from tests.integration.tracing import compiler
-from tests.interpreters import BOTH_WAYS, EACH_WAY, interpreter
+from tests.integration.tracing import compiled
+from tests.interpreters import EACH_WAY, interpreter
 from tests.shared import succeeded
 
 COUNTS = str(PROGRAMS / "counts_itself.py")
@@ -51,27 +51,21 @@ def counts_by_thread(process: Process, name: str) -> list[int]:
     return [count for count in found if count]
 
 
-def killed_at(directory: Path, python: str, seconds: float) -> tuple[Run, list[int]]:
-    """Return the run of a program that was killed so long after it began to count, and what it counted."""
-    path = page(directory)
-    words = ("capture", "-o", "run.prof", "--exact", "--", python, COUNTS, str(path))
-    launcher = started(directory, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: slots(path)[-1], "the program does not begin")
-    time.sleep(seconds)
-    os.kill(slots(path)[-1], signal.SIGKILL)
-    launcher.wait(30)
-    return load_run(directory / "run.prof"), [count for count in slots(path)[:-1] if count]
-
-
 @pytest.mark.parametrize("version", ["3.11", "3.12"])
 def test_a_process_that_is_killed_at_any_moment_has_every_call(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    moments = random.Random(version)
+    moments, path = random.Random(version), page(tmp_path)
+    words = ("capture", "-o", "run.prof", "--exact", "--", interpreter(version), COUNTS, str(path))
     for _ in range(int(os.environ.get("PROFKIT_TEST_KILLS", "4"))):
-        run, there = killed_at(tmp_path, python, moments.uniform(0.0, 0.4))
+        page(tmp_path)  # from 0 on
+        launcher = started(tmp_path, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: slots(path)[-1], "the program does not begin")
+        time.sleep(moments.uniform(0.0, 0.4))
+        os.kill(slots(path)[-1], signal.SIGKILL)
+        launcher.wait(30)
+        run = load_run(tmp_path / "run.prof")
         (process,) = run.processes
         assert process.exit == "killed"
-        ours = counts_by_thread(process, "counted")
+        ours, there = counts_by_thread(process, "counted"), [count for count in slots(path)[:-1] if count]
         # The last call of each thread may have counted, and not returned or not been made.
         assert len(ours) == len(there)
         for mine, theirs in zip(sorted(ours), sorted(there), strict=True):
@@ -86,23 +80,21 @@ ENDS = (
 )
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_however_a_process_ends_every_call_is_there(tmp_path: Path, version: str) -> None:
+def test_however_a_process_ends_every_call_is_there(tmp_path: Path, both_ways: str) -> None:
     script(
         tmp_path, "import ctypes, os, sys\ndef step(): pass\nfor _ in range(12345): step()\nexec(sys.argv[1])"
     )
     one_by_one = 'python="$1"; shift; for end; do "$python" program.py "$end"; done; true'
-    words = ("bash", "-c", one_by_one, "-", interpreter(version), *ENDS)
+    words = ("bash", "-c", one_by_one, "-", both_ways, *ENDS)
     ended = [process for process in captured(tmp_path, *words).processes if process.profiled]
     found = {process.command[-1]: calls(process)["step"] for process in ended}
     assert found == dict.fromkeys(ENDS, 12345)
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: str) -> None:
+def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, both_ways: str) -> None:
     """Spawned workers that worked for a tenth of a second; they are terminated when the last result is there."""
     path = page(tmp_path)
-    words = (interpreter(version), COUNTS, str(path), "pool")
+    words = (both_ways, COUNTS, str(path), "pool")
     run = captured(tmp_path, *words)
     workers = [process for process in run.processes if process.role == "worker"]
     assert workers
@@ -113,8 +105,7 @@ def test_workers_that_a_pool_terminates_lose_nothing(tmp_path: Path, version: st
     assert not [notice for notice in run.warnings if not pids.isdisjoint(notice.numbers.get("pids", pids))]
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) -> None:
+def test_forked_children_have_tables_of_their_own(tmp_path: Path, both_ways: str) -> None:
     """What a child does is in no table of its parent's, which it shares memory with, nor the other way round."""
     program = script(
         tmp_path,
@@ -133,7 +124,7 @@ def test_forked_children_have_tables_of_their_own(tmp_path: Path, version: str) 
         "outer(10)\n"
         "for _ in range(500): step()\n",
     )
-    run = captured(tmp_path, interpreter(version), program)
+    run = captured(tmp_path, both_ways, program)
     parent, child = run.processes
     assert (calls(parent)["step"], calls(parent)["outer"], "of_child" in calls(parent)) == (511, 11, False)
     assert (calls(child)["of_child"], "outer" in calls(child)) == (1000, False)
@@ -156,8 +147,7 @@ FIRSTS: list[tuple[str, dict[str, int]]] = [
 ]
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None:
+def test_a_forked_child_has_its_first_call(tmp_path: Path, both_ways: str) -> None:
     """A child's agent begins with what it calls first, whatever that is."""
     forked = "pid = os.fork()\nif not pid:\n    {}\n    os._exit(0)\nassert os.waitpid(pid, 0)[1] == 0\n"
     program = script(
@@ -168,7 +158,7 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
         "waiting = yields()\n"
         "next(waiting)\n" + "print(pid)\n".join([*(forked.format(first) for first, _ in FIRSTS), ""]),
     )
-    done = run_capture(tmp_path, interpreter(version), program)
+    done = run_capture(tmp_path, both_ways, program)
     run = done.run
     assert run.manifest.exit_status == 0, done.stderr
     children = {process.pid: process for process in run.processes[1:]}
@@ -179,8 +169,7 @@ def test_a_forked_child_has_its_first_call(tmp_path: Path, version: str) -> None
     assert {notice.code for notice in run.warnings} <= {"own-cprofile"}
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) -> None:
+def test_children_that_call_nothing_leave_nothing(tmp_path: Path, both_ways: str) -> None:
     program = script(
         tmp_path,
         "import os\n"
@@ -193,15 +182,14 @@ def test_children_that_call_nothing_leave_nothing(tmp_path: Path, version: str) 
         "    assert os.waitpid(pid, 0)[1] == 7 << 8\n"
         "assert set(os.listdir(spool)) - set(there) <= {'sampler.samples'}\n",
     )
-    run = captured(tmp_path, interpreter(version), program)
+    run = captured(tmp_path, both_ways, program)
     assert run.manifest.exit_status == 0
     assert [process.exit for process in run.processes if process.profiled] == ["exited"]
     assert run.warnings == ()
     assert calls(run.processes[0])["<built-in method posix.fork>"] == 20
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) -> None:
+def test_short_threads_are_summed_and_all_there(tmp_path: Path, both_ways: str) -> None:
     program = script(
         tmp_path,
         "import os, threading\n"
@@ -214,7 +202,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
         "    thread.join()\n"
         "os.kill(os.getpid(), 9)\n",
     )
-    (process,) = captured(tmp_path, interpreter(version), program, status=-9).processes
+    (process,) = captured(tmp_path, both_ways, program, status=-9).processes
     assert calls(process)["step"] == 7 * 1500
     assert calls(process)["task"] == 1500
     # Beside those that the tracer keeps apart there are threads that were seen from outside.
@@ -222,8 +210,7 @@ def test_short_threads_are_summed_and_all_there(tmp_path: Path, version: str) ->
     assert sum("more ended threads" in thread.name for thread in process.threads) == 1
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, version: str) -> None:
+def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, both_ways: str) -> None:
     """Its code objects are neither kept nor mixed up with others that get their addresses."""
     program = script(
         tmp_path,
@@ -235,7 +222,7 @@ def test_code_that_is_compiled_as_it_goes_is_one_function(tmp_path: Path, versio
         "    exec(f'def other():\\n    return {number}\\nother(); other()\\n')\n"
         "open('alive', 'w').write(str(sum(code() is not None for code in codes)))\n",
     )
-    run = captured(tmp_path, interpreter(version), program)
+    run = captured(tmp_path, both_ways, program)
     (process,) = run.processes
     assert calls(process)["made"] == 3000
     assert int((tmp_path / "alive").read_text()) <= 300, "it is kept, for each code object"
@@ -269,10 +256,9 @@ print(threads, len(elsewhere), len(here), gc.get_threshold() == before)
 """
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, version: str) -> None:
+def test_no_finaliser_of_the_targets_runs_in_a_thread_of_ours(tmp_path: Path, both_ways: str) -> None:
     program = script(tmp_path, "import gc\nbefore = gc.get_threshold()\n" + FINALISERS)
-    done = run_capture(tmp_path, interpreter(version), program)
+    done = run_capture(tmp_path, both_ways, program)
     threads, elsewhere, here, same = done.stdout.split()
     assert (elsewhere, here) == ("0", "300"), done.stderr
     assert threads == "3"
@@ -313,9 +299,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A library that calls back from a thread of its own, and keeps one that ends for a while."""
     directory = tmp_path_factory.mktemp("library")
     (directory / "calls.c").write_text(CALLS_BACK)
-    words = [compiler(), "-shared", "-fPIC", "calls.c", "-o", "calls.so", "-pthread"]
-    subprocess.run(words, cwd=directory, check=True)
-    return str(directory / "calls.so")
+    return compiled(directory / "calls.so", directory / "calls.c")
 
 
 @pytest.mark.parametrize("version", EACH_WAY[1:])
@@ -355,13 +339,12 @@ for _ in range(3):
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
 def test_samples_in_ranges_stay_with_a_thread_that_has_left_python(
-    tmp_path: Path, version: str, library: str
+    tmp_path: Path, each_way: str, library: str
 ) -> None:
     """They are booked when it has no Python state any more, and still runs."""
     program = script(tmp_path, RANGES_IN_A_THREAD)
-    run = captured(tmp_path, interpreter(version), program, library, options=("--sampled",))
+    run = captured(tmp_path, each_way, program, library, options=("--sampled",))
     assert run.warnings == ()
     whole = sum(row.total_s for row in range_rows(run.processes))
     (inside,) = range_functions(run).values()
@@ -391,20 +374,17 @@ done.acquire()
 """
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_an_audit_hook_in_python_sees_threads_of_other_origin(tmp_path: Path, version: str) -> None:
-    """Putting a profile function in asks the hook, which is itself called in that thread."""
-    command = (interpreter(version), script(tmp_path, AUDITED), "hears")
+@pytest.mark.parametrize(("hook", "printed"), [("hears", "heard\nTrue\n"), ("objects", "True\n")])
+def test_an_audit_hook_in_python_sees_threads_of_other_origin(
+    tmp_path: Path, both_ways: str, hook: str, printed: str
+) -> None:
+    """Putting a profile function in asks the hook, once a thread, which is itself called in that thread."""
+    command = (both_ways, script(tmp_path, AUDITED), hook)
     done = run_capture(tmp_path, *command, options=("--quiet",))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "heard\nTrue\n", "")
-    assert calls(done.run.processes[0])["leaf"] == 400
-
-
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_an_audit_hook_that_objects_is_asked_once_a_thread(tmp_path: Path, version: str) -> None:
-    command = (interpreter(version), script(tmp_path, AUDITED), "objects")
-    done = run_capture(tmp_path, *command, options=("--quiet",))
-    assert done.stdout == "True\n", done.stderr
+    assert done.stdout == printed, done.stderr
+    if hook == "hears":
+        assert done.stderr == ""
+        assert calls(done.run.processes[0])["leaf"] == 400
 
 
 # Processes that live for milliseconds: nothing is loaded either that they do not use.
@@ -429,20 +409,18 @@ print(threading.main_thread().name, type(threading.__spec__.loader).__name__, le
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, version: str) -> None:
+def test_the_agent_imports_nothing_for_a_program_that_does_not(tmp_path: Path, each_way: str) -> None:
     code = f"import sys; print([m for m in {MODULES} if m in sys.modules])"
     # An environment without packages, whose .pth files may import anything.
-    subprocess.run([interpreter(version), "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    subprocess.run([each_way, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     command = [str(tmp_path / "env" / "bin" / "python"), "-c", code]
     plain = succeeded(command).stdout
     assert "threading" not in plain  # else this would not show that it is left to the program
     assert run_capture(tmp_path, *command).stdout == plain
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
-def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, version: str) -> None:
-    command = [interpreter(version), script(tmp_path, THREADS.format(before="", meanwhile=""))]
+def test_threads_are_traced_where_the_program_imports_threading_itself(tmp_path: Path, each_way: str) -> None:
+    command = [each_way, script(tmp_path, THREADS.format(before="", meanwhile=""))]
     plain = succeeded(command).stdout
     done = run_capture(tmp_path, *command)
     assert done.stdout == plain, done.stderr
@@ -476,14 +454,12 @@ print(kept, found)
 """
 
 
-@pytest.mark.parametrize("version", BOTH_WAYS)
-def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, version: str) -> None:
-    python = interpreter(version)
-    build = " ".join(succeeded([python, "-c", "import sys; print(sys.version)"]).stdout.split())
+def test_what_events_cost_is_measured_once_unless_it_cannot_be_read(tmp_path: Path, both_ways: str) -> None:
+    build = " ".join(succeeded([both_ways, "-c", "import sys; print(sys.version)"]).stdout.split())
     values = "\n".join(["1e-7"] * 5)
     damaged = ["", "garbage", f"{build}\n1e-7", f"{build}\n{values}\n1e-7", f"another\n{values}"]
     damaged += [f"{build}\n{values.replace('1e-7', wrong, 1)}" for wrong in ("nan", "inf", "-1", "60")]
-    done = run_capture(tmp_path, python, script(tmp_path, COSTS.format(damaged=damaged)))
+    done = run_capture(tmp_path, both_ways, script(tmp_path, COSTS.format(damaged=damaged)))
     # Each of them was measured again, and written: a line that says of what, and five figures.
     assert done.stdout == f"True {[6] * len(damaged)}\n", done.stderr
     main, *children = done.run.processes
@@ -515,11 +491,10 @@ print("session" in names, "thread_pools" in names, found)
 """
 
 
-@pytest.mark.parametrize("version", EACH_WAY)
 def test_processes_read_the_agent_s_code_from_one_file_of_their_own_user(
-    tmp_path: Path, version: str
+    tmp_path: Path, each_way: str
 ) -> None:
     """A child that finds none, or a damaged one, reads the modules; what the file says is what is run."""
-    done = run_capture(tmp_path, interpreter(version), script(tmp_path, CODE))
+    done = run_capture(tmp_path, each_way, script(tmp_path, CODE))
     assert done.stdout == "True True [False, False, False, True]\n", done.stderr
     assert [calls(process).get("leaf", 0) for process in done.run.processes[1:4]] == [1] * 3

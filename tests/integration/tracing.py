@@ -12,7 +12,7 @@ from shutil import which
 from profkit.capture.agent import native
 from tests.interpreters import interpreter
 from tests.requirements import require
-from tests.shared import finished, made_once
+from tests.shared import finished, made_once, succeeded
 
 SOURCES = Path(__file__).parents[2] / "profkit" / "capture" / "native" / "tracer"
 TARGET = Path(__file__).parent / "programs" / "tracer_target.py"
@@ -39,6 +39,13 @@ def compiler() -> str:
     found = which("gcc") or which("cc")
     require("compiler", found is not None, "no C compiler on this machine")
     return found
+
+
+def compiled(target: Path, source: Path, *flags: str) -> str:
+    """Compile a file of C into a program, or into a library where the name ends so; return its path."""
+    kind = ("-shared", "-fPIC") if target.suffix == ".so" else ()
+    succeeded([compiler(), *kind, *flags, source, "-o", target, "-pthread", "-ldl"])
+    return str(target)
 
 
 #: What a C file is compiled with so that a wrong access ends the process.
@@ -68,10 +75,10 @@ def build(headers: str, limited: bool, flags: tuple[str, ...] = (), instead: Pat
     limits = ("-DPROFKIT_ABI3",) if limited else ()
     words = [QUICK_COMPILER, *FLAGS, *flags, *limits, f"-I{headers}", f"-I{SOURCES}", *sources]
 
-    def compiled(directory: Path) -> None:
+    def made(directory: Path) -> None:
         subprocess.run([*words, "-shared", "-o", directory / name, "-pthread"], check=True)
 
-    return made_once((*words,), compiled) / name
+    return made_once((*words,), made) / name
 
 
 def require_tracer() -> None:

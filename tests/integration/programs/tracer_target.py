@@ -12,6 +12,7 @@ import importlib.util
 import json
 import mmap
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -126,15 +127,7 @@ def label(code):
     if not isinstance(code, str):
         return (code.co_filename, code.co_firstlineno, code.co_name)
     # An object that is made anew has another address.
-    return "".join("0x" if part[:2] == "0x" else part for part in split_addresses(code))
-
-
-def split_addresses(text):
-    parts = text.split("0x")
-    yield parts[0]
-    for part in parts[1:]:
-        yield "0x"
-        yield part.lstrip("0123456789abcdef")
+    return re.sub("0x[0-9a-f]+", "0x", code)
 
 
 #: The least number of functions that each program runs through.
