@@ -35,7 +35,7 @@ def capture(directory: Path, balanced: int, slow: int) -> None:
     """Capture the jobs that a directory lacks."""
     directory.mkdir(parents=True, exist_ok=True)
     wanted = [(f"bal{i}", []) for i in range(1, balanced + 1)]
-    wanted += [(f"slow{x}-{i}", ["slow", str(i % 4), str(x)]) for x in _EXTRA for i in range(1, slow + 1)]
+    wanted += [(f"slow{x}-{i}", [str(i % 4), str(x)]) for x in _EXTRA for i in range(1, slow + 1)]
     settings = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
     for name, words in wanted:
         target = directory / f"{name}.prof"
