@@ -21,7 +21,7 @@ from profkit.model import Run
 from profkit.verdict.judge import judge
 from profkit.verdict.rule import Case
 from tests.builders import with_main, with_thread
-from tests.programs import ACQUIRE, Fn, compare, estimated, plain, program, training
+from tests.programs import Fn, compare, estimated, plain, program, training
 
 
 class Found:
@@ -222,14 +222,6 @@ def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
 
     found = Found(run(0.5, "small"), run(3.0, "large matrices"))
     assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
-
-
-def test_calls_of_functions_that_wait_originate_nowhere() -> None:
-    def loop(turns: int) -> list[Fn]:
-        return [*training(), Fn(ACQUIRE, turns, 0.0, 0.0, 0.01 * turns, {"step": turns})]
-
-    for made in (program, plain):
-        assert Found(made(loop(100)), made(loop(5000))).found == []
 
 
 def test_another_python_changes_libraries_and_not_the_project() -> None:
