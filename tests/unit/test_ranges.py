@@ -341,12 +341,6 @@ def test_what_is_unbalanced_is_counted_and_kept(tmp_path: Path) -> None:
     assert log.ranges.unmatched == 2
 
 
-def test_a_leaked_range_is_not_around_another_domains_later_ranges(tmp_path: Path) -> None:
-    leaked = record(nf.PUSH, 1, domain=1)
-    log = read(tmp_path, [segment(1), leaked, record(nf.PUSH, 2, domain=2), record(nf.POP, 3, domain=2)])
-    assert log.ranges.parent.tolist() == [-1, -1]
-
-
 def test_a_header_that_counts_more_events_than_there_can_be(tmp_path: Path) -> None:
     log = read(tmp_path, [segment(1, 5), record(nf.MARK, 10)], lost=2**64 - 1, folded=2**63)
     write_run(tmp_path / "run.prof", Run("", (Process(pid=100, ranges=log.ranges),)))
