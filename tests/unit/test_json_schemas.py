@@ -80,7 +80,7 @@ def test_a_sample_follows_the_schema(name: str) -> None:
     check_schema(value, "show-2.json")
 
 
-@pytest.mark.parametrize("name", ["contended", "quiet", "hostile"])
+@pytest.mark.parametrize("name", ["contended", "quiet", "hostile", "several_causes"])
 @pytest.mark.parametrize("limit", [0, 3])
 def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
     diff = getattr(build, name)()

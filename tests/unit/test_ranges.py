@@ -24,7 +24,6 @@ from profkit.measure.range_waiting import range_waiting
 from profkit.model import Notice, Process, ProfileError, Run, RunSet
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples
-from profkit.report.jsondoc import diff_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from profkit.verdict.diagnosis import diagnose as diff
@@ -33,7 +32,7 @@ from tests import report_builders as build
 from tests.builders import Told, ranges
 from tests.nvtx_files import definition, definitions, event_file, record, write_log
 from tests.run_files import plain
-from tests.shared import check_schema, words_of
+from tests.shared import words_of
 
 Row = tuple[str, float, float | None, int]
 
@@ -164,16 +163,6 @@ def test_ranges_of_one_side_are_not_repeated() -> None:
 
 def run_with(*ranges: Ranges | None) -> Run:
     return Run("run.prof", processes(*ranges))
-
-
-def test_diff_as_json() -> None:
-    a = run_with(spread("step"), ranges_of([("gone", 0.0, 1.0, -1)]))
-    shown = diff_object(diff(RunSet("a", (a,)), RunSet("b", (run_with(spread("step", 3.0)),))))
-    check_schema(shown, "diff-2.json")
-    step, gone = shown["ranges"]  # type: ignore[misc]
-    assert (step["name"], step["median_ratio"], step["slower"]) == ("step", pytest.approx(3.0), 1.0)
-    assert step["baseline"]["count"] == step["candidate"]["count"] == 40
-    assert (gone["candidate"], gone["slower"]) == (None, None)
 
 
 def test_ranges_of_the_chosen_process_are_compared_where_a_run_has_them() -> None:
