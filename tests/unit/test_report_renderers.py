@@ -244,11 +244,6 @@ def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
     )
 
 
-def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:
-    text = markdown.render(diff_document(build.code_change()))
-    assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in text
-
-
 # The registry
 
 
