@@ -270,15 +270,3 @@ def test_sentences_of_old_files(sentence: str, expected: Notice, tmp_path: Path)
     assert (prepared.sampled, prepared.threads_mixed) == tuple(expected.code == code for code in codes)
     if expected.code == "text":
         assert notice_text(expected) == sentence
-
-
-def test_notices_are_objects_in_a_file(tmp_path: Path) -> None:
-    killed = Notice("ended-unrecorded", "", {"lost_s": 0.5, "pids": (1, 2)})
-    note = Notice("agent-failed", "OSError()")
-    write_run(tmp_path / "a.prof", Run("x", (Process(pid=1, notes=(note,)),), warnings=(killed,)))
-    assert member_of(tmp_path / "a.prof", "manifest.json")["warnings"] == [
-        {"code": "ended-unrecorded", "subject": "", "numbers": {"lost_s": 0.5, "pids": [1, 2]}}
-    ]
-    found = load_run(tmp_path / "a.prof")
-    assert found.warnings == (killed,)
-    assert found.processes[0].notes == (note,)
