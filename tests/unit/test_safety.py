@@ -305,6 +305,7 @@ def test_options_of_secrets_are_known_by_their_names() -> None:
         ("taskset -c 0-3,8-11 python x.py --tel 555-0199", "taskset -c 0-3,8-11 python x.py --tel <text 8>"),
         ("x --password --verbose", "x --password --verbose"),
         ("x --password -p4ss", "x --password ***"),
+        ("x --token one! --token two! --token one!", "x --token *** --token ***-b --token ***"),
     ],
 )
 def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
@@ -316,14 +317,6 @@ def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
     # Whoever masks a masked run changes nothing.
     again = Masker([run]).run(run)
     assert Masker([again]).words(shown) == shown
-
-
-def test_commands_that_differ_still_do() -> None:
-    commands = [("python", "x.py", "--token", word) for word in ("one!", "two!")]
-    masker = Masker([Run("a.prof", (Process(command=command),)) for command in commands])
-    one, two, again = map(masker.words, (*commands, commands[0]))
-    assert one != two
-    assert one == again
 
 
 def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:
