@@ -13,7 +13,7 @@ import pytest
 
 from profkit.formats import load_side
 from profkit.measure.side_facts import side_facts
-from profkit.model import Host, Notice, Pause, Pool, Profile, Run, RunSet, Thread
+from profkit.model import Notice, Pause, Pool, Profile, Run, RunSet, Thread
 from profkit.report.wording.verdicts import comparison_block
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
@@ -357,8 +357,7 @@ def test_a_setting_for_debugging_that_slows_the_candidate(
     assert (found.verdict.cause == "environment") is bool(named)
     if named:
         assert f"slowed down by {named}" in comparison_block(found).headline
-        (back,) = (a.argv for a in found.verdict.advice if a.kind == "same-settings")
-        assert back == (
+        assert advice(found, "same-settings").argv == (
             ("env", "-u", named, *command)
             if environment
             else tuple(w for w in command if w in ("python", "-u", "a.py"))
@@ -388,14 +387,10 @@ def test_a_library_that_runs_code_of_another_implementation() -> None:
 
 def test_functions_that_are_compiled_while_the_program_runs() -> None:
     def side(compiling: float) -> Run:
-        numba = f"{PACKAGES}/numba/core"
-        return program(
-            [
-                *training(),
-                Fn("_compile_for_args", 3, 0.01, callers={"step": 3}, file=f"{numba}/dispatcher.py"),
-                Fn("run_pass", 90, compiling, callers={"_compile_for_args": 90}, file=f"{numba}/compiler.py"),
-            ]
-        )
+        numba, called = f"{PACKAGES}/numba/core", {"_compile_for_args": 90}
+        begin = Fn("_compile_for_args", 3, 0.01, callers={"step": 3}, file=f"{numba}/dispatcher.py")
+        passes = Fn("run_pass", 90, compiling, callers=called, file=f"{numba}/compiler.py")
+        return program([*training(), begin, passes])
 
     found = diffed(side(0.2), side(3.0))
     assert (found.verdict.cause, found.verdict.rule) == ("start-up", "compiling")
@@ -406,15 +401,12 @@ def test_functions_that_are_compiled_while_the_program_runs() -> None:
 def test_a_program_that_binds_itself_to_fewer_cpus_is_told_so() -> None:
     def side(given: int, left: int, wait: float) -> Run:
         made = run(scaled(1.0 + wait / 3.2), wait=wait, cpus=given, children=[(1.0, wait)])
-        bound = Host(
-            name="host", cpu_model="cpu", cpus=given, affinity=left, affinity_cpus=tuple(range(left))
-        )
+        bound = replace(made.processes[0].host, affinity=left, affinity_cpus=tuple(range(left)))
         return with_main(made, host=bound)
 
     found = judged(side(4, 4, 0.0), side(4, 1, 3.2))
     assert found.verdict.kind == "self-oversubscription"
-    (unbind,) = (a for a in found.verdict.advice if a.kind == "unbind")
-    assert unbind.numbers == {"cpus": 1, "machine": 4}
+    assert advice(found, "unbind").numbers == {"cpus": 1, "machine": 4}
 
 
 LAUNCH = "/usr/lib/python3.11/multiprocessing/popen_fork.py"
@@ -642,9 +634,8 @@ def test_contention_that_was_there_before_is_not_why_more_work_takes_longer() ->
     """Five threads on two CPUs queue, and with twice the work somewhat more than twice as long."""
 
     def side(work: float, ratio: float, helpers: int) -> Run:
-        return program(
-            training(slower=work, ratio=ratio), helpers=[(2.0 * work, ratio * 2.0 * work)] * helpers
-        )
+        each = (2.0 * work, ratio * 2.0 * work)
+        return program(training(slower=work, ratio=ratio), helpers=[each] * helpers)
 
     before = side(1.0, 0.25, 4)
     more = compare(before, side(2.0, 0.5, 4))
@@ -668,17 +659,16 @@ def test_single_runs_that_differ_by_a_fifth_are_not_called_alike(factor: float, 
 
 
 def test_changed_source_is_named_on_a_machine_that_drifted() -> None:
-    def side(drift: float, forward: float, product: float, source: str) -> Run:
-        return program(
-            training(slower=drift, times={"forward": forward, "dot": product}, changed={"forward": source})
-        )
+    def side(drift: float, forward: float, source: str) -> Run:
+        times = {"forward": forward, "dot": forward}
+        return program(training(slower=drift, times=times, changed={"forward": source}))
 
     # Everything is 1.3 times as slow; `forward` and what it calls natively are more than that.
-    found = judged(side(1.0, 1.0, 1.0, "before"), side(1.3, 3.5, 3.5, "after"))
+    found = judged(side(1.0, 1.0, "before"), side(1.3, 3.5, "after"))
     assert (found.verdict.cause, found.verdict.subject) == ("code-change", "forward")
     # Half of the native calls are those of `backward`, which did not change.
     assert found.account.seconds("code") == pytest.approx(1.3 * 2.5 * (0.4 + 0.8 / 2), rel=0.1)
-    equal = judged(side(1.0, 1.0, 1.0, "same"), side(1.3, 3.5, 3.5, "same"))
+    equal = judged(side(1.0, 1.0, "same"), side(1.3, 3.5, "same"))
     assert equal.verdict.cause == "inconclusive"
     assert equal.account.seconds("code") == 0.0
 
@@ -810,7 +800,7 @@ def test_what_workers_wait_for_is_said_where_the_main_thread_waits_for_them() ->
 
     found = diffed(side(0.0), side(4.0))
     assert (found.verdict.cause, found.verdict.numbers["blocked.on"]) == ("blocked", "lock")
-    (meanwhile,) = (one for one in found.verdict.evidence if one.signal == "helpers.blocked-on")
+    meanwhile = evidence(found, "helpers.blocked-on")
     assert meanwhile.subject == "time.sleep"
     assert (meanwhile.baseline, meanwhile.candidate) == (0.0, pytest.approx(4.0))
     assert "helpers.blocked-on" in [one.signal for one in said(side(4.0)).evidence]
@@ -884,8 +874,7 @@ def test_a_pool_with_fewer_threads_leaves_cpus_idle() -> None:
     assert (verdict.cause, verdict.rule) == ("thread-settings", "fewer-threads")
     assert "1 thread at work instead of 2" in comparison_block(found).summary
     assert [e.reading for e in verdict.evidence if e.signal == "pools.threads"] == ["pool"]
-    (back,) = (a for a in verdict.advice if a.kind == "same-settings")
-    assert back.argv[:3] == ("env", "-u", "OMP_NUM_THREADS")
+    assert advice(found, "same-settings").argv[:3] == ("env", "-u", "OMP_NUM_THREADS")
     assert "It may use 0.50× as many CPUs" in comparison_block(judged(pool_of(2), pool_of(1, cpus=1))).summary
     assert judged(pool_of(1), pool_of(2)).verdict.cause == "faster"
     # As many threads as before, which all take twice as long: not their number.
@@ -898,8 +887,7 @@ def test_a_wider_pool_that_takes_longer_has_too_many_threads() -> None:
     found = judged(narrow, pool_of(8, each=0.7 * BUSY, cpus=16))
     assert (found.verdict.cause, found.verdict.rule) == ("thread-settings", "more-threads")
     assert "8 threads at work instead of 2" in comparison_block(found).summary
-    limits = [a.env for a in found.verdict.advice if a.kind == "limit-threads"]
-    assert limits == [{"OMP_NUM_THREADS": "2"}]
+    assert advice(found, "limit-threads").env == {"OMP_NUM_THREADS": "2"}
     # A pool of the same width: more of its threads work, as with more data.
     same = pool_of(8, each=0.7 * BUSY, size=2, cpus=16)
     assert judged(narrow, same).verdict.rule != "more-threads"
@@ -984,16 +972,11 @@ def taking_turns(locked: float, taker: str = "work", file: str = PROJECT_FILE) -
 def test_workers_that_wait_for_a_lock_of_the_program(taker: str) -> None:
     file = PROJECT_FILE if taker == "work" else "/usr/lib/python3.11/multiprocessing/synchronize.py"
     found = diffed(taking_turns(0.0, taker, file), taking_turns(1.4, taker, file))
-    assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
-        "blocked",
-        "own-locks",
-        "work",
-    )
+    verdict, seconds = found.verdict, found.account.seconds
+    assert (verdict.cause, verdict.rule, verdict.subject) == ("blocked", "own-locks", "work")
     assert "waited 1.40 s for it on average, against 0 s" in comparison_block(found).summary
-    assert (
-        found.account.seconds("blocked") > 0.9 * found.account.added_s > abs(found.account.seconds("speed"))
-    )
-    assert [one.numbers["what"] for one in found.verdict.advice if one.kind == "await"] == ["lock"]
+    assert seconds("blocked") > 0.9 * found.account.added_s > abs(seconds("speed"))
+    assert advice(found, "await").numbers["what"] == "lock"
     alone = said(taking_turns(1.4, taker, file))
     assert (alone.rule, alone.subject) == ("own-locks", "work")
 
@@ -1001,10 +984,8 @@ def test_workers_that_wait_for_a_lock_of_the_program(taker: str) -> None:
 def test_one_that_only_waits_for_a_lock_does_not_take_turns() -> None:
     def running(locked: float) -> float:
         idle = [Fn("watch", 1, 0.001), Fn(ACQUIRE, 1, off=locked, callers={"watch": 1})]
-        run = program(
-            [Fn("main", 1, 0.1), Fn(ACQUIRE, 1, off=3.0, callers={"main": 1})],
-            workers=[[Fn("work", 100, 3.0)], idle],
-        )
+        waits = [Fn("main", 1, 0.1), Fn(ACQUIRE, 1, off=3.0, callers={"main": 1})]
+        run = program(waits, workers=[[Fn("work", 100, 3.0)], idle])
         run = with_pauses(run, (Pause(1, "lock", 3.0, 50),), (), (Pause(1, "lock", locked, 50),))
         return judge_run(run, run.processes).account.seconds("running")
 
@@ -1013,11 +994,9 @@ def test_one_that_only_waits_for_a_lock_does_not_take_turns() -> None:
 
 def test_workers_that_wait_for_a_queue_do_not_wait_for_each_other() -> None:
     queue = "/usr/lib/python3.11/multiprocessing/queues.py"
-    assert (
-        diffed(taking_turns(0.0, "get", queue), taking_turns(1.4, "get", queue)).verdict.rule != "own-locks"
-    )
-    run = taking_turns(1.4, "get", queue)
-    alone = judge_run(run, run.processes).verdict
+    before, after = (taking_turns(locked, "get", queue) for locked in (0.0, 1.4))
+    assert diffed(before, after).verdict.rule != "own-locks"
+    alone = said(after)
     assert alone is None or alone.rule != "own-locks"
 
 
@@ -1045,15 +1024,9 @@ def test_programs_that_it_starts_take_longer(waits: str, what: Any, seen: bool) 
         return replace(run, processes=(shell, main, child), machine=machine)
 
     found = diffed(side(0.2), side(3.0))
-    assert (found.verdict.cause, found.verdict.rule, found.verdict.subject) == (
-        "blocked",
-        "child-programs",
-        "xz",
-    )
-    assert (
-        comparison_block(found).headline
-        == "4.11× slower, 900 ms → 3.70 s: programs that it starts take longer: xz"
-    )
+    verdict, headline = found.verdict, comparison_block(found).headline
+    assert (verdict.cause, verdict.rule, verdict.subject) == ("blocked", "child-programs", "xz")
+    assert headline == "4.11× slower, 900 ms → 3.70 s: programs that it starts take longer: xz"
     assert found.account.seconds("blocked") == pytest.approx(2.8)
     children = evidence(found, "children")
     assert (children.baseline, children.candidate) == pytest.approx((0.2, 3.0))
