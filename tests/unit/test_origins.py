@@ -82,22 +82,17 @@ def test_changed_code_makes_calls_though_its_own_are_not_known(
 def copying(depth: int, source: str, *, edited_module: bool = False) -> Run:
     """A snapshot in each step: shallow, or by two functions of the standard library that call each other so deep."""
     copy = "/usr/lib/python3.11/copy.py"
-    calls = 100 * depth
+    calls, inner = 100 * depth, 100 * depth - 100
     functions = [
         Fn("<module>", 1, 0.01, source="edited" if edited_module else "module"),
         Fn("step", 100, 2.0, callers={"<module>": 100}),
         Fn("snapshot", 100, 0.001, callers={"step": 100}, source=source),
     ]
     if depth:
+        callers = {"snapshot": 100, "_copy_list": inner}
         functions += [
-            Fn(
-                "deepcopy",
-                calls,
-                1e-6 * calls,
-                callers={"snapshot": 100, "_copy_list": calls - 100},
-                file=copy,
-            ),
-            Fn("_copy_list", calls - 100, 1e-6 * calls, callers={"deepcopy": calls - 100}, file=copy),
+            Fn("deepcopy", calls, 1e-6 * calls, callers=callers, file=copy),
+            Fn("_copy_list", inner, 1e-6 * calls, callers={"deepcopy": inner}, file=copy),
         ]
     return program(functions)
 
@@ -110,24 +105,14 @@ def test_calls_below_changed_code_are_its_own_through_any_recursion() -> None:
     # The module was edited as well, but gained nothing.
     assert (verdict.rule, verdict.subject) == ("changed-source", "snapshot")
     # The same calls with the same source of their callers are more work.
-    assert Found(copying(10, "deep"), copying(10_000, "deep")).calls("deepcopy") == pytest.approx(
-        0.0, abs=1e-3
-    )
+    more = Found(copying(10, "deep"), copying(10_000, "deep"))
+    assert more.calls("deepcopy") == pytest.approx(0.0, abs=1e-3)
 
 
 def test_samples_that_met_a_recursion_only_inside_belong_to_what_enters_it() -> None:
-    def entered(run: Run) -> Run:
-        """No sample met the outermost call alone, and all that is known of it is what it took with its callees."""
-        profile = run.processes[0].threads[0].profile
-        edges = profile.edges
-        names = [profile.strings[name] for name in profile.name.tolist()]
-        outer = edges.caller == names.index("snapshot")
-        return with_thread(
-            run, profile=replace(profile, edges=replace(edges, tottime=edges.tottime * ~outer))
-        )
-
-    a, b = copying(0, "shallow"), entered(copying(10_000, "deep"))
-    found = Found(estimated(a, 0.05, of={}), estimated(b, 0.05, of=dict.fromkeys(("deepcopy", "_copy_list"))))
+    # No sample met the outermost call alone, and all that is known of it is what it took with its callees.
+    a, b = copying(0, "shallow"), site_times(copying(10_000, "deep"), {("snapshot", "deepcopy"): 0.0})
+    found = Found(estimated(a, 0.05), estimated(b, 0.05, of=dict.fromkeys(("deepcopy", "_copy_list"))))
     below = [found.origins.below[found.names.index(name)] for name in ("deepcopy", "_copy_list")]
     assert below == pytest.approx([1.0, 1.0], abs=0.01)
 
@@ -313,14 +298,13 @@ def test_programs_that_are_not_recorded_call_nothing_of_the_table() -> None:
 
     def script(number: int) -> Run:
         subprocess = "/usr/lib/python3.11/subprocess.py"
-        run = program(
-            [
-                Fn("<module>", 1, 0.01),
-                Fn("run", number, 0.001, callers={"<module>": number}, file=subprocess),
-                Fn("<built-in method _posixsubprocess.fork_exec>", number, 0.01, callers={"run": number}),
-                Fn("augment", 100 * number, 0.1 * number, callers={"<module>": 100 * number}),
-            ]
-        )
+        functions = [
+            Fn("<module>", 1, 0.01),
+            Fn("run", number, 0.001, callers={"<module>": number}, file=subprocess),
+            Fn("<built-in method _posixsubprocess.fork_exec>", number, 0.01, callers={"run": number}),
+            Fn("augment", 100 * number, 0.1 * number, callers={"<module>": 100 * number}),
+        ]
+        run = program(functions)
         main = run.processes[0]
         child = replace(main, role="child", threads=(), profiled=False, cpu_s=0.1, parent=main.pid)
         return replace(run, processes=(main, *(replace(child, pid=1000 + i) for i in range(number))))
@@ -384,15 +368,13 @@ def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
 def summing(items: int, each: float, long: float) -> Run:
     """`report` sums a few long lists, a generator many short ones."""
     total = long + items * each
-    made = plain(
-        [
-            Fn("main", run=0.1),
-            Fn("report", 4, 0.1, callers={"main": 4}),
-            Fn("items", 20_000, 1.0, callers={"main": 20_000}),
-            Fn(SUM, 4 + items, total, callers={"report": 4} | ({"items": items} if items else {})),
-        ]
-    )
-    return site_times(made, {("report", SUM): long, ("items", SUM): items * each})
+    functions = [
+        Fn("main", run=0.1),
+        Fn("report", 4, 0.1, callers={"main": 4}),
+        Fn("items", 20_000, 1.0, callers={"main": 20_000}),
+        Fn(SUM, 4 + items, total, callers={"report": 4} | ({"items": items} if items else {})),
+    ]
+    return site_times(plain(functions), {("report", SUM): long, ("items", SUM): items * each})
 
 
 def test_a_few_long_calls_do_not_price_many_short_ones() -> None:
