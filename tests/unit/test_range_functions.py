@@ -51,9 +51,7 @@ def calls_of(**changes: object) -> RangeCalls:
 
 
 def profile() -> Profile:
-    return build_profile(
-        [Row("train.py", line, name) for line, name in enumerate(("train", "forward", "layer"))]
-    )
+    return build_profile([Row(*code[:3]) for code in CODES[:3]])
 
 
 def run_of(*threads: Thread) -> Run:
