@@ -36,7 +36,6 @@ def rank_run(
     size: int = 8,
     job: str = "4711",
     host: str = "node1",
-    project: str = "/home/someone/project",
     steps: Sequence[float] = (),
     started: str = "2026-01-01T00:00:00+00:00",
     wall: float = 10.0,
@@ -46,7 +45,7 @@ def rank_run(
     pauses = tuple(Pause(i, "gc-2", d.collecting, 10) for i, d in enumerate(did.values()) if d.collecting > 0)
     rows = [
         Row(
-            "~" if name.startswith("<") else f"{project}/train.py",
+            "~" if name.startswith("<") else "/home/someone/project/train.py",
             10 * i,
             name,
             d.calls,
@@ -71,7 +70,7 @@ def rank_run(
         host=Host(name=host),
         ranges=ranges(told) if told else None,
     )
-    known = {"cwd": project, "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
+    known = {"cwd": "/home/someone/project", "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
     return Run("run.prof", (process,), manifest(wall, Host(name=host), **known))
 
 

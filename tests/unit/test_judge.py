@@ -509,11 +509,9 @@ SCHEDULED = [
 ]
 
 
-def scheduled(
-    random: np.random.Generator, busy: float, factor: float = 1.0, slice_s: float = 0.005
-) -> Profile:
+def scheduled(random: np.random.Generator, busy: float, factor: float = 1.0) -> Profile:
     """The same work on a machine that takes the CPU away: slices at random moments, `busy` of each second of work."""
-    rows = []
+    rows, slice_s = [], 0.005
     for row in SCHEDULED:
         own = row.tottime * factor * float(np.exp(random.normal(0, 0.03)))
         rows.append(replace(row, tottime=own + slice_s * random.poisson(busy * own / slice_s)))

@@ -240,11 +240,11 @@ DUMP = "<method 'dump' of '_pickle.Pickler' objects>"
 FORKING = "/usr/lib/python3.11/multiprocessing/reduction.py"
 
 
-def worker(tasks: int, items: int, *, modules: int = 300, imports: float = 0.002) -> list[Fn]:
+def worker(tasks: int, items: int) -> list[Fn]:
     """A process that imports its modules, and then works on its share in so many tasks."""
     return [
         Fn("_find_and_load", 1, 0.0, file=IMPORTLIB),
-        Fn(LOADS, modules, imports * modules, callers={"_find_and_load": modules}),
+        Fn(LOADS, 300, 0.6, callers={"_find_and_load": 300}),
         Fn("setup", 1, 0.05, callers={"_find_and_load": 1}),
         Fn("worker", 1, 0.0, file=POOL),
         Fn("dumps", tasks, 0.0005 * tasks, callers={"worker": tasks}, file=FORKING),

@@ -192,19 +192,12 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
     assert asked == set(rule.numbers) - {"both.lacked-cpus"}
 
 
-def finding(
-    rule: str, cause: str, numbers: dict[str, Value], kind: str | None = None, subject: str = ""
-) -> Finding:
-    return Finding(rule, cause, 0.9, kind=kind, subject=subject, numbers=numbers)
-
-
-ITSELF = finding(
-    *("run-queue-wait", "contention"),
-    {"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True, "account.starts": 0.5},
-    "self-oversubscription",
-)
-NEW = finding("changed-source", "code-change", {"account.code": 0.5, "code.new": True}, subject="pin")
-QUOTA = finding("throttling", "contention", {"throttled": 0.62}, "cpu-quota")
+OF_ITSELF: dict[str, Value] = {"contention.who": "helpers", "helpers.wait": 0.75}
+OF_ITSELF |= {"contention.others": True, "account.starts": 0.5}
+ITSELF = Finding("run-queue-wait", "contention", 0.9, kind="self-oversubscription", numbers=OF_ITSELF)
+OF_NEW: dict[str, Value] = {"account.code": 0.5, "code.new": True}
+NEW = Finding("changed-source", "code-change", 0.9, subject="pin", numbers=OF_NEW)
+QUOTA = Finding("throttling", "contention", 0.9, kind="cpu-quota", numbers={"throttled": 0.62})
 
 
 @pytest.mark.parametrize(
@@ -412,8 +405,8 @@ def test_a_step_names_the_functions_that_make_most_of_it() -> None:
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}", wait=0.0) for i in range(20)]
 
 
-def hot(calls: int, seconds: float, source: str = "", wait: float | None = None) -> Row:
-    return Row("m.py", 900, "hot", calls, seconds, source=source, wait=wait)
+def hot(calls: int, seconds: float) -> Row:
+    return Row("m.py", 900, "hot", calls, seconds)
 
 
 @pytest.mark.parametrize(
