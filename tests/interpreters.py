@@ -110,10 +110,7 @@ def python_with(module: str) -> str:
 def packages(python: str, *requirements: str) -> Path:
     """Install packages without what they depend on, once, for an interpreter; skip the calling test if it cannot be.
 
-    Returns
-    -------
-    Path
-        A directory for the interpreter's ``PYTHONPATH``, not to be changed.
+    The directory that is returned is for the interpreter's ``PYTHONPATH``, and not to be changed.
     """
 
     def install(directory: Path) -> None:

@@ -51,16 +51,10 @@ _OWN = "own"
 
 @dataclass(frozen=True)
 class Fn:
-    """What one function does by itself; seconds.
+    """What one function does by itself: seconds on a CPU, queueing for one, and off the CPU otherwise.
 
-    Attributes
-    ----------
-    run, queue, off
-        On a CPU, queueing for one, and off the CPU otherwise.
-    callers
-        Calls by the name of the caller; what is missing to `calls` came from outside of the profile.
-    source
-        Stands for the hash of its source; empty where that is not known.
+    `callers` are calls by the name of the caller; what is missing to `calls` came from outside of the profile.
+    `source` stands for the hash of its source, and is empty where that is not known.
     """
 
     name: str
@@ -206,25 +200,10 @@ def training(
 ) -> list[Fn]:
     """Functions of a small training loop: 3.2 s in all, of which ``sharpen`` below ``blur`` takes 1 s.
 
-    ``main`` calls ``step`` once for each step; a step calls ``load``, ``blur`` (which calls ``sharpen``), ``forward``
-    and ``backward``, each of which calls the native ``dot``.
-
-    Parameters
-    ----------
-    steps
-        How often ``main`` goes round.
-    per_step
-        Calls of ``sharpen`` per call of ``blur`` (5), or of another function per step (1).
-    times
-        Factor of a function's CPU time per call.
-    changed
-        Other sources, by name.
-    slower
-        Factor of every function's CPU time per call.
-    ratio
-        Queueing for each second of CPU time, in every function.
-    extra
-        Further functions.
+    ``main`` calls ``step`` once for each of `steps`; a step calls ``load``, ``blur`` (which calls ``sharpen``),
+    ``forward`` and ``backward``, each of which calls the native ``dot``. `per_step` has calls of ``sharpen`` per call
+    of ``blur`` (5), or of another function per step (1), `times` factors of the CPU time per call, and `changed`
+    other sources, by name. `slower` is the factor of all, and `ratio` the queueing for each second of CPU time.
     """
     per = {"load": 1, "blur": 1, "sharpen": 5, "forward": 1, "backward": 1, "dot": 4, **(per_step or {})}
     factor = times or {}
