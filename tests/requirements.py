@@ -23,7 +23,7 @@ def required() -> frozenset[str]:
 
 
 def require(name: str, available: bool, why: str) -> None:
-    """Skip the calling test unless what it needs (`name`, as in `VARIABLE`) is there; fail where that was promised."""
+    """Skip the calling test unless what it needs (a name of `VARIABLE`) is there; fail where that was promised."""
     if available:
         return
     if required() & {name, "all"}:
