@@ -72,13 +72,8 @@ def run_of(host: str, factor: float) -> Run:
         ("/tmp/torchinductor_alice/ab/cabc.py", "call", 3, 10, 0.7, 0.7),
         ("C:\\Users\\carol\\job\\win.py", "windows", 7, 10, 0.6, 0.6),
     ]
-    command = (
-        "mpirun",
-        "-H",
-        "gpu-node17:1,gpu-node18:1",
-        "/home/alice/.venv/bin/python",
-        "/home/alice/job/train.py",
-    )
+    program = ("/home/alice/.venv/bin/python", "/home/alice/job/train.py")
+    command = ("mpirun", "-H", "gpu-node17:1,gpu-node18:1", *program)
     head = ("profkit.run/1", "0.1.0", command, "/home/alice/job", 0, "2026-01-01T00:00:00Z", 9.0 * factor)
     # A variable that profkit would not have recorded, and that differs.
     environment = {"OMP_NUM_THREADS": "8", "AWS_SECRET_ACCESS_KEY": f"secret {factor}"}

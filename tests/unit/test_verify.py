@@ -71,12 +71,9 @@ TRIED = Tried("helps", BEFORE, cell_of(5.9, 5.8, 6.0), Estimate(6.07, 5.8, 6.3))
 class TestWords:
     def test_predicted_against_measured(self) -> None:
         block = tried_verdict(TRIED, 30.8, 28.4)
+        said = "Predicted 28.4 to 30.8 s, measured 29.9 s saved; medians of 3 runs each, in turn."
         assert block.headline == "The advice helps: 35.8 s → 5.90 s, 6.07× [5.80, 6.30]"
-        assert (
-            block.summary
-            == "Predicted 28.4 to 30.8 s, measured 29.9 s saved; medians of 3 runs each, in turn."
-        )
-        assert block.tone == "good"
+        assert (block.summary, block.tone) == (said, "good")
         assert tried_verdict(TRIED, 30.8).summary.startswith("Predicted up to 30.8 s, measured")
         assert tried_notes(TRIED, 36.0) == []
 
