@@ -120,6 +120,8 @@ def advice(found: Diff, kind: str) -> Advice:
     return piece
 
 
+EXTERNAL = ("contention", "run-queue-wait", "external-load")
+WITH_MEMORY = with_memory(1.0, 200, 201, 203)
 #: Two sides, and the cause that is found, with its rule and kind where they matter.
 CAUSE: dict[str, tuple[Any, ...]] = {
     "waiting that was there before": (run(scaled(1.0), wait=0.6), run(scaled(1.01), wait=0.65), "no-change"),
@@ -127,13 +129,9 @@ CAUSE: dict[str, tuple[Any, ...]] = {
     "the same queueing where one side lacks CPUs": (
         run(scaled(1.0), busy=3.2),
         run(scaled(2.0), wait=2.0, busy=4.4 + 2.4),
-        *("contention", "run-queue-wait", "external-load"),
+        *EXTERNAL,
     ),
-    "less queueing beside others": (
-        QUEUED,
-        run(scaled(1.5), wait=0.9, busy=4.8 - 0.9 + 2.4),
-        *("contention", "run-queue-wait", "external-load"),
-    ),
+    "less queueing beside others": (QUEUED, run(scaled(1.5), wait=0.9, busy=4.8 - 0.9 + 2.4), *EXTERNAL),
     "a main thread that spins while its team queues": (
         spinning(1.0, 1, 0.1),
         spinning(1.5, 7, 6.0),
@@ -142,7 +140,7 @@ CAUSE: dict[str, tuple[Any, ...]] = {
     "a main thread that spins while others take its team's CPUs": (
         spinning(1.0, 7, 0.1),
         spinning(1.5, 7, 6.0, ran=0.7, others=12.0),
-        *("contention", "run-queue-wait", "external-load"),
+        *EXTERNAL,
     ),
     "waiting for a lock": (waiting(0.1, workers=0.5), waiting(4.0, 3.8, workers=0.5), "blocked"),
     "one factor": (CLEAN, run(scaled(1.8)), "slower-machine", "one-factor"),
@@ -161,12 +159,8 @@ CAUSE: dict[str, tuple[Any, ...]] = {
     ),
     "time that moved and was saved": (CLEAN, run(scaled(0.5, 0.82)), "faster", "less-time"),
     "less time": (run(scaled(1.0), wait=1.5, busy=6.0), run(scaled(0.5)), "faster"),
-    "more memory in all repeats": (
-        with_memory(1.0, 200, 201, 203),
-        with_memory(1.6, 210, 211, 212),
-        "workload-change",
-    ),
-    "more memory in some": (with_memory(1.0, 200, 201, 203), with_memory(1.6, 202, 211, 212), "inconclusive"),
+    "more memory in all repeats": (WITH_MEMORY, with_memory(1.6, 210, 211, 212), "workload-change"),
+    "more memory in some": (WITH_MEMORY, with_memory(1.6, 202, 211, 212), "inconclusive"),
     "a slow repeat of the baseline": (repeats(1.0, 1.3, 1.02), repeats(1.1, 1.12, 1.32), "no-change"),
     "a loss within the scatter": (repeats(*SCATTER), repeats(*SCATTER, slower=1.08), "no-change"),
     "a loss of two repeats": (repeats(1.0, 1.01), repeats(1.08, 1.09), "no-change"),
