@@ -251,10 +251,9 @@ def test_a_long_start_does_not_hide_that_too_many_threads_follow(
 
 def with_pauses(run: Run, *pauses: tuple[Pause, ...]) -> Run:
     """The same with what each process, of one thread, waited for."""
-    processes = zip(run.processes, pauses, strict=True)
-    return replace(
-        run, processes=tuple(replace(p, threads=(replace(p.threads[0], pauses=of),)) for p, of in processes)
-    )
+    waited = zip(run.processes, pauses, strict=True)
+    processes = (replace(p, threads=(replace(p.threads[0], pauses=of),)) for p, of in waited)
+    return replace(run, processes=tuple(processes))
 
 
 @pytest.mark.parametrize(("added", "cause"), [(1.0, "garbage-collection"), (0.1, "no-change")])
@@ -667,9 +666,7 @@ def test_changed_source_is_named_on_a_machine_that_drifted() -> None:
 
 # What one run says of itself: what it lacked, and silence where it lacked nothing
 
-SAMPLES = [
-    path for path in (Path(__file__).resolve().parents[2] / "sample_profiles").iterdir() if path.is_dir()
-]
+SAMPLES = sorted((Path(__file__).resolve().parents[2] / "sample_profiles").glob("*/*.prof"))
 ROWS = [Row("m.py", 10 * i, f"f{i}", 100, 0.5) for i in range(8)]
 
 
@@ -836,8 +833,8 @@ def takers(verdict: Verdict) -> set[str | None]:
 
 def test_a_run_alone_and_its_comparison_name_the_same_takers_of_the_cpus() -> None:
     """A baseline that lacked CPUs as well is no difference, and some other cause may be greater."""
-    sides = [[load_side(str(file)) for file in sorted(directory.glob("*.prof"))] for directory in SAMPLES]
-    pairs = [pair for files in sides for pair in permutations(files, 2)]
+    sides = [(file.parent, load_side(str(file))) for file in SAMPLES]
+    pairs = [(one, other) for (a, one), (b, other) in permutations(sides, 2) if a == b]
     compared = [(diff(*pair).verdict, said(run)) for pair in pairs for run in pair[1].runs]
     lacked = [both for both in compared if both[1] and both[0].cause == both[1].cause == "contention"]
     assert lacked

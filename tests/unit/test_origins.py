@@ -162,10 +162,8 @@ def fitted(rows: int) -> Run:
         Fn("polyfit", rows, 40.0, callers={"fit.each": rows}, **library),
         total,
     ]
-    short = [
-        Fn("fit", 50, 0.2, callers={"load": 50}, source="a product"),
-        replace(total, callers={"load": 50}),
-    ]
+    product = Fn("fit", 50, 0.2, callers={"load": 50}, source="a product")
+    short = [product, replace(total, callers={"load": 50})]
     unknown = {"load": None, "fit": None, "fit.each": None, "_sum": 0.9 if not rows else 0.1}
     return estimated(program(training(extra=loop if rows else short)), 0.1, of=unknown)
 

@@ -189,11 +189,8 @@ TID = 1
 
 def samples_of(*rows: tuple[int, float, float]) -> ThreadSamples:
     """Build samples from (thread, seconds, seconds waited since it began)."""
-    tid, time, wait = (np.array(column) for column in zip(*rows, strict=True))
-    time_ns = (time * 1e9).astype(np.int64)
-    return ThreadSamples(
-        tid.astype(np.int64), time_ns, time_ns // 2, (wait * 1e9).astype(np.int64)
-    ).validate()
+    tid, time_ns, wait_ns = (np.array(rows).T * [[1], [1e9], [1e9]]).astype(np.int64)
+    return ThreadSamples(tid, time_ns, time_ns // 2, wait_ns).validate()
 
 
 #: Waits 0.5 of every second between second 1 and second 3, nothing before and after.
