@@ -61,6 +61,13 @@ def opened() -> Iterator[list[str]]:
         _opened = None
 
 
+def reading(file: str | Path, look: Callable[[], object]) -> tuple[object, bool]:
+    """What is found, and whether a file was opened for it."""
+    with opened() as files:
+        found = look()
+    return found, str(file) in files
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return cache_file({"XDG_CACHE_HOME": str(tmp_path / "cache")})
@@ -108,15 +115,11 @@ def test_where_the_cache_is() -> None:
 def test_what_was_found_is_used_and_the_source_not_opened_again(cache: Path) -> None:
     expected = read_anew()
     assert all(qualname and digest for qualname, digest in expected)
-    with opened() as files:
-        assert described(cache) == expected
-    assert OLD in files
+    assert reading(OLD, lambda: described(cache)) == (expected, True)
     before = cache.stat()
-    with opened() as files:
-        assert described(cache) == expected
-        assert [digest for _, digest in described(cache, named=False)] == [digest for _, digest in expected]
-    assert str(cache) in files
-    assert OLD not in files
+    assert reading(OLD, lambda: described(cache)) == (expected, False)
+    digests = reading(OLD, lambda: [digest for _, digest in described(cache, named=False)])
+    assert digests == ([digest for _, digest in expected], False)
     assert cache.stat().st_ino == before.st_ino, "written again without anything new"
 
 
@@ -127,9 +130,7 @@ def test_only_what_is_missing_is_read(cache: Path) -> None:
     sources.save()
     expected = read_anew()
     assert described(cache) == expected, "other functions, and qualified names, were asked for later"
-    with opened() as files:
-        assert described(cache) == expected
-    assert OLD not in files
+    assert reading(OLD, lambda: described(cache)) == (expected, False)
 
 
 @pytest.mark.usefixtures("settled")
@@ -146,9 +147,7 @@ def test_a_changed_file_is_read_again(cache: Path, tmp_path: Path, same_time: bo
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     assert first_of(cache, file) == expected
-    with opened() as files:
-        assert first_of(cache, file) == expected
-    assert str(file) not in files
+    assert reading(file, lambda: first_of(cache, file)) == (expected, False)
     file.unlink()
     assert first_of(cache, file) == ("", "")
 
@@ -157,10 +156,8 @@ def test_a_file_that_may_yet_change_is_not_kept(cache: Path, tmp_path: Path) -> 
     file = tmp_path / "train.py"
     file.write_text(TEXT)
     os.utime(file, (0, 0))  # the time of its last change is as it is
-    assert first_of(cache, file)[1]
-    with opened() as files:
-        assert first_of(cache, file)[1]
-    assert str(file) in files
+    for _ in range(2):
+        assert reading(file, lambda: first_of(cache, file)) == (FIRST, True)
 
 
 @pytest.mark.usefixtures("settled")
@@ -172,9 +169,8 @@ def test_names_of_files_and_functions_may_hold_anything(cache: Path, tmp_path: P
         assert sources.describe(path, 1, "fi\trst\n\ud800", "x\n") == ("x\n", FIRST[1])
         assert sources.describe("nul\0.py", 1, "first", "") == ("", "")
         sources.save()
-    with opened() as files:
-        assert Sources(cache).describe(path, 1, "fi\trst\n\ud800", "x")[1]
-    assert path not in files
+    found = reading(path, lambda: Sources(cache).describe(path, 1, "fi\trst\n\ud800", "x"))
+    assert found == (("x", FIRST[1]), False)
 
 
 def test_a_damaged_cache_is_passed_over_and_replaced(cache: Path) -> None:
@@ -187,9 +183,7 @@ def test_a_damaged_cache_is_passed_over_and_replaced(cache: Path) -> None:
     damaged += [b"", b"\n", os.urandom(500), whole + b"x", whole.replace(b"sources 1", b"sources 2")]
     for data in damaged:
         cache.write_bytes(data)
-        with opened() as files:
-            assert described(cache) == expected
-        assert OLD in files
+        assert reading(OLD, lambda: described(cache)) == (expected, True)
         assert cache.read_bytes() == whole
 
 
@@ -200,9 +194,7 @@ def test_hashes_that_other_code_made_are_not_used(
     code = Path(source_cache.__file__).with_name("source.py").read_text()
     (tmp_path / "source.py").write_text(f"{code}# another version\n")
     monkeypatch.setattr(source_cache, "__file__", str(tmp_path / "source_cache.py"))
-    with opened() as files:
-        described(cache)
-    assert OLD in files
+    assert reading(OLD, lambda: described(cache)) == (read_anew(), True)
 
 
 @pytest.mark.parametrize("kind", ["file in its way", "directory", "pipe", "too large", "of others", "shared"])
