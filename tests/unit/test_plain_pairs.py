@@ -290,6 +290,7 @@ def test_lost_slices_are_not_why_few_functions_take_a_hundred_times_as_long(
     names: tuple[str, str], cause: str
 ) -> None:
     """Two functions have nearly all of the loss; on a busy machine, short functions lost slices as well."""
+
     def run(factor: float, slower: float, *lumps: float) -> Run:
         few = [Fn(name, 500, 0.03 * factor, callers={"step": 500}) for name in names]
         return plain([*training(slower=slower), *short(*lumps), *few])

@@ -189,7 +189,7 @@ TID = 1
 
 def samples_of(*rows: tuple[int, float, float]) -> ThreadSamples:
     """Build samples from (thread, seconds, seconds waited since it began)."""
-    tid, time_ns, wait_ns = (np.array(rows).T * [[1], [1e9], [1e9]]).astype(np.int64)
+    tid, time_ns, wait_ns = (np.array(rows).T * [[1], [1e9], [1e9]]).astype(np.int64, "C")
     return ThreadSamples(tid, time_ns, time_ns // 2, wait_ns).validate()
 
 
