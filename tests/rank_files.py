@@ -17,6 +17,7 @@ from profkit.model.pauses import Pause
 from tests.builders import Row, Told, manifest, profile, ranges
 
 SECOND = 1_000_000_000
+PROJECT = "/home/someone/project"
 
 
 class Did(NamedTuple):
@@ -45,7 +46,7 @@ def rank_run(
     pauses = tuple(Pause(i, "gc-2", d.collecting, 10) for i, d in enumerate(did.values()) if d.collecting > 0)
     rows = []
     for i, (name, d) in enumerate(did.items()):
-        file = "~" if name.startswith("<") else "/home/someone/project/train.py"
+        file = "~" if name.startswith("<") else f"{PROJECT}/train.py"
         rows.append(Row(file, 10 * i, name, d.calls, d.run + d.queue + d.blocked))
     queue, blocked = (np.array([getattr(d, name) for d in did.values()]) for name in ("queue", "blocked"))
     own = replace(profile(rows), wait=queue, blocked=blocked, cumwait=queue, cumblocked=blocked).validate()
@@ -64,7 +65,7 @@ def rank_run(
         host=Host(name=host),
         ranges=ranges(told) if told else None,
     )
-    known = {"cwd": "/home/someone/project", "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
+    known = {"cwd": PROJECT, "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
     return Run("run.prof", (process,), manifest(wall, Host(name=host), **known))
 
 
