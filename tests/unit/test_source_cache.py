@@ -22,7 +22,6 @@ import pytest
 from profkit.capture import host, source_cache
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_names import GrowingNames
-from profkit.capture.mapped_tables import MappedTables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source import SourceFile
 from profkit.capture.source_cache import Sources, cache_file
@@ -429,26 +428,6 @@ def test_nothing_is_done_while_all_cpus_are_wanted(
         assert sources.asked == []
         free.set()
         sources.wait_for(program, "at_first")
-
-
-def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Path) -> None:
-    program, names = tmp_path / "program.py", GrowingNames()
-    with running(spool, program) as call:
-        (path,) = spool.glob("*" + RESERVE_SUFFIX)
-        first = names.look(path)
-        assert names.look(path) == []
-        call("later")
-        second = names.look(path)
-    assert (str(program), 3, "at_first") in [function[:3] for function in first]
-    assert (str(program), 5, "later") in [function[:3] for function in second]
-    # The agent's are not the target's.
-    assert not any("profkit" in file for file, *_ in first if file != str(program))
-    third = names.look(path)
-    codes = MappedTables(path.read_bytes()).codes
-    all_of_it = {(codes.files[at], name) for at, name in zip(codes.file, codes.name, strict=True)}
-    given = {(file, name) for file, _, name, _ in first + second + third}
-    assert given <= all_of_it
-    assert all(file.startswith("<frozen profkit.") for file, _ in all_of_it - given)
 
 
 def test_a_look_reads_of_a_large_file_only_where_names_are(spool: Path, tmp_path: Path) -> None:
