@@ -16,7 +16,7 @@ import pytest
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.formats.codec import Codec, MemberError
-from profkit.formats.limits import FACTOR, FLOOR, WEIGHTS, Budget, LimitError
+from profkit.formats.limits import FLOOR
 from profkit.model import Edges, OpenCall, Process, Profile, Ranges, Run, Thread
 from profkit.model.bounds import Bounds
 from profkit.model.columns import column_dtypes
@@ -132,17 +132,6 @@ def test_a_dump_of_many_dictionaries(tmp_path: Path) -> None:
     path.write_bytes(b"{" + pair * 1_000_000 + b"0")
     with pytest.raises(FormatError, match="of pstats data, which is more than a file of 3,000,002 bytes may"):
         load_run(path)
-
-
-def test_a_budget_grows_with_the_file() -> None:
-    one = WEIGHTS["functions"]
-    small, large = Budget(0), Budget(10 * one)
-    small.spend("functions", FLOOR // one)
-    with pytest.raises(LimitError, match="holds 1 functions, which is more than a file of 0 bytes may hold"):
-        small.spend("functions", 1)
-    large.spend("functions", FLOOR // one + 10 * FACTOR)
-    with pytest.raises(LimitError):
-        large.spend("functions", 1)
 
 
 @pytest.mark.parametrize(("processes", "functions"), [(1, 100_000), (16, 12_500)], ids=str)
