@@ -33,7 +33,9 @@ for thread in threads: thread.join()
 walk(20)
 recording.stop()
 """
-LAUNCH = '{"command": ["python"], "cwd": "/work", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0}'
+LAUNCH = (
+    '{"command": ["a"], "cwd": "/", "started": "2026-01-01T00:00:00+00:00", "wall_s": 1.0, "exit_status": 0}'
+)
 
 
 @pytest.fixture(scope="module")
