@@ -26,15 +26,10 @@ def record(
     return struct.pack("<QBBHIIIQ", time, kind, payload_type, domain, string, category, color, payload)
 
 
-def header(*, generation: int = 1, lost: int = 0, folded: int = 0, size: int = 0) -> bytes:
-    """The first page of an event file of process 100, child of 99."""
-    fields = (b"PFKNVTXE", 1, HEADER_BYTES, 32, 100, 99, 0, generation, 0, 10**9, 10**18, lost, folded, size)
-    return struct.pack("<8s8I5Q", *fields).ljust(HEADER_BYTES, b"\0")
-
-
-def event_file(records: Sequence[bytes], **fields: int) -> bytes:
-    """A whole event file."""
-    return header(**fields) + b"".join(records)
+def event_file(records: Sequence[bytes], lost: int = 0, folded: int = 0) -> bytes:
+    """A whole event file of process 100, child of 99."""
+    fields = (b"PFKNVTXE", 1, HEADER_BYTES, 32, 100, 99, 0, 1, 0, 10**9, 10**18, lost, folded, 0)
+    return struct.pack("<8s8I5Q", *fields).ljust(HEADER_BYTES, b"\0") + b"".join(records)
 
 
 def definition(kind: int, number: int, text: str, extra: int = 0) -> bytes:

@@ -17,6 +17,7 @@ from profkit.model.pauses import Pause
 from tests.builders import Row, Told, manifest, profile, ranges
 
 SECOND = 1_000_000_000
+PROJECT = "/home/someone/project"
 
 
 class Did(NamedTuple):
@@ -36,7 +37,6 @@ def rank_run(
     size: int = 8,
     job: str = "4711",
     host: str = "node1",
-    project: str = "/home/someone/project",
     steps: Sequence[float] = (),
     started: str = "2026-01-01T00:00:00+00:00",
     wall: float = 10.0,
@@ -44,16 +44,10 @@ def rank_run(
 ) -> Run:
     """Build the run of one rank; `steps` are seconds of its NVTX ranges ``forward``; `collected` are collections."""
     pauses = tuple(Pause(i, "gc-2", d.collecting, 10) for i, d in enumerate(did.values()) if d.collecting > 0)
-    rows = [
-        Row(
-            "~" if name.startswith("<") else f"{project}/train.py",
-            10 * i,
-            name,
-            d.calls,
-            d.run + d.queue + d.blocked,
-        )
-        for i, (name, d) in enumerate(did.items())
-    ]
+    rows = []
+    for i, (name, d) in enumerate(did.items()):
+        file = "~" if name.startswith("<") else f"{PROJECT}/train.py"
+        rows.append(Row(file, 10 * i, name, d.calls, d.run + d.queue + d.blocked))
     queue, blocked = (np.array([getattr(d, name) for d in did.values()]) for name in ("queue", "blocked"))
     own = replace(profile(rows), wait=queue, blocked=blocked, cumwait=queue, cumblocked=blocked).validate()
     ends = np.cumsum(steps)
@@ -71,7 +65,7 @@ def rank_run(
         host=Host(name=host),
         ranges=ranges(told) if told else None,
     )
-    known = {"cwd": project, "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
+    known = {"cwd": PROJECT, "started": started, "job": {"id": job, "rank": rank, "world_size": size}}
     return Run("run.prof", (process,), manifest(wall, Host(name=host), **known))
 
 
@@ -97,11 +91,8 @@ def noisy_job(size: int, seed: int, slow: Mapping[int, float] | None = None) -> 
     for r in range(size):
         load, gradient = random.normal(1.0, 0.01, 2)
         gradient *= (slow or {}).get(r, 1.0)
-        did = {
-            "load": Did(100, float(load)),
-            "gradient": Did(100, 4.0 * float(gradient)),
-            "all_reduce": Did(100, 0.5, 0.0, max(0.0, 4.5 - load - 4.0 * float(gradient))),
-        }
+        did = {"load": Did(100, float(load)), "gradient": Did(100, 4.0 * float(gradient))}
+        did["all_reduce"] = Did(100, 0.5, 0.0, max(0.0, 4.5 - load - did["gradient"].run))
         found.append(rank_run(r, did, size=size))
     return found
 

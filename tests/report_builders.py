@@ -305,36 +305,24 @@ def alone() -> RunVerdict:
 
 def hostile_verdict() -> Verdict:
     """Put hostile strings into every text that a verdict takes from profiles, commands and environments."""
-    evidence = tuple(
-        found
-        for name in HOSTILE
-        for found in (
+    evidence: list[Evidence] = []
+    advice: list[Advice] = []
+    for name in HOSTILE:
+        called = {"caller": name, "calls": 7}
+        asked = {"threads": 4, "processes": 1, "origin": name, "variable": name}
+        evidence += (
             Evidence("command", "text", name, name, reading="differs"),
             Evidence("variable", "text", name, None, reading="other-instructions", subject=name),
-            Evidence(
-                *("origin", "count", 1.0, 4.0),
-                reading="per-call-of",
-                subject=name,
-                numbers={"caller": name, "calls": 7},
-            ),
-            Evidence(
-                *("pools.asked", "cores", 1.0, 4.0, 2.0, "pool", name),
-                numbers={"threads": 4, "processes": 1, "origin": name, "variable": name},
-            ),
+            Evidence("origin", "count", 1.0, 4.0, reading="per-call-of", subject=name, numbers=called),
+            Evidence("pools.asked", "cores", 1.0, 4.0, 2.0, "pool", name, numbers=asked),
         )
-    )
-    advice = tuple(
-        found
-        for name in HOSTILE
-        for found in (
-            Advice(
-                "limit-threads", (name, name), {"OMP_NUM_THREADS": name}, cures="queue", predicted_gain_s=1.0
-            ),
+        limits = {"OMP_NUM_THREADS": name}
+        advice += (
+            Advice("limit-threads", (name, name), limits, cures="queue", predicted_gain_s=1.0),
             Advice("git-log", ("git", "log", "-p", "--", name), subject=name),
             Advice("edit-code", subject=name),
             Advice("show-waiting", ("profkit", "show"), files=(name,)),
         )
-    )
     findings = tuple(
         Finding("one-function", "code-change", 0.5, subject=name, numbers={"function.part": 0.7})
         for name in HOSTILE
@@ -342,8 +330,8 @@ def hostile_verdict() -> Verdict:
     return Verdict(
         *("code-change", "changed-source", None),
         subject=HOSTILE[3],
-        evidence=evidence,
-        advice=advice,
+        evidence=tuple(evidence),
+        advice=tuple(advice),
         numbers={"account.code": 0.5},
         findings=findings,
     )

@@ -23,11 +23,7 @@ def required() -> frozenset[str]:
 
 
 def require(name: str, available: bool, why: str) -> None:
-    """Skip the calling test unless what it needs is there; fail where that was promised.
-
-    `name` is what is needed, as it is written in `VARIABLE` (``mpi``, ``interpreters``, ``compiler``, …), and `why`
-    what is missing, for the person who reads the list of skipped tests.
-    """
+    """Skip the calling test unless what it needs (a name of `VARIABLE`) is there; fail where that was promised."""
     if available:
         return
     if required() & {name, "all"}:

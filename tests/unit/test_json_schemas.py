@@ -25,7 +25,7 @@ from profkit.report.jsonvalues import _OBJECTS, dumps
 from profkit.verdict.account import BUCKETS, CAPTURE, GPU, PAUSES, RUN_BUCKETS
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
-from profkit.verdict.types import CAUSES, UNITS, Diff, RunVerdict
+from profkit.verdict.types import CAUSES, UNITS, RunVerdict
 from tests import report_builders as build
 from tests.rank_files import Did, rank_run
 from tests.shared import Capture, check_schema, exit_code, validator
@@ -57,12 +57,9 @@ def test_each_type_with_members_of_its_own_is_one_type() -> None:
         )
 
 
-def compared_sides(baseline: str, candidate: str) -> Diff:
-    return diff(*(load_side(str(SAMPLES / f"{name}.prof")) for name in (baseline, candidate)))
-
-
-def compared(baseline: str, candidate: str, *, explain: bool = True) -> Any:
-    return plain(diff_object(compared_sides(baseline, candidate), 5, explain=explain))
+def compared(baseline: str, candidate: str) -> Any:
+    sides = (load_side(str(SAMPLES / f"{name}.prof")) for name in (baseline, candidate))
+    return plain(diff_object(diff(*sides), 5, explain=True))
 
 
 @pytest.mark.parametrize(("baseline", "candidate"), PAIRS)
@@ -80,7 +77,7 @@ def test_a_sample_follows_the_schema(name: str) -> None:
     check_schema(value, "show-2.json")
 
 
-@pytest.mark.parametrize("name", ["contended", "quiet", "hostile"])
+@pytest.mark.parametrize("name", ["contended", "quiet", "hostile", "several_causes"])
 @pytest.mark.parametrize("limit", [0, 3])
 def test_a_diff_follows_its_schema(name: str, limit: int) -> None:
     diff = getattr(build, name)()
@@ -181,12 +178,9 @@ CALLS: dict[str, tuple[str, ...]] = {
 ELSEWHERE = {"verify"}
 
 
-def command(name: str) -> click.Command:
-    return app.get_command(click.Context(app), name)
-
-
 def test_every_command_with_a_format_is_tried() -> None:
-    asked = {name for name in COMMANDS if any(p.name == "format" for p in command(name).params)}
+    commands = {name: app.get_command(click.Context(app), name) for name in COMMANDS}
+    asked = {name for name, command in commands.items() if any(p.name == "format" for p in command.params)}
     assert asked == CALLS.keys() | ELSEWHERE
 
 

@@ -70,22 +70,18 @@ def test_a_line_is_paired_by_its_place_in_the_same_source() -> None:
     assert FunctionLines("f", (unknown,), (unknown,)).before(unknown) is None
 
 
-def test_lines_and_slices_are_kept_and_wrong_ones_refused(tmp_path: Path) -> None:
-    def loaded(one: Run) -> Run:
-        write_run(tmp_path / "a.prof", one)
-        return load_run(tmp_path / "a.prof")
-
-    line, part = Line(1, 0, 4, 0.25, 7), Slice(1, 5, 9, 0.25)
-    thread = loaded(run(line, slices=(part,))).processes[0].threads[0]
-    assert (thread.lines, thread.slices) == ((line,), (part,))
-    with pytest.raises(FormatError, match="lines points outside its 2 rows"):
-        loaded(run(Line(0, 2, 4, 0.25, 7)))
-    short = "slices has a slice without length"
-    wrongs = {Slice(2, 5, 9, 0.25): "slices points outside its 2 rows"}
-    wrongs |= {Slice(0, 9, 9, 0.25): short, Slice(0, 9, 5, 0.25): short}
-    for wrong, problem in wrongs.items():
-        with pytest.raises(FormatError, match=problem):
-            loaded(run(slices=(wrong,)))
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (run(Line(0, 2, 4, 0.25, 7)), "lines points outside its 2 rows"),
+        (run(slices=(Slice(2, 5, 9, 0.25),)), "slices points outside its 2 rows"),
+        *((run(slices=(Slice(0, 9, end, 0.25),)), "slices has a slice without length") for end in (9, 5)),
+    ],
+)
+def test_wrong_lines_and_slices_are_refused(tmp_path: Path, wrong: Run, problem: str) -> None:
+    write_run(tmp_path / "a.prof", wrong)
+    with pytest.raises(FormatError, match=problem):
+        load_run(tmp_path / "a.prof")
 
 
 def test_the_tables_of_a_process_have_lines_of_its_own_functions() -> None:

@@ -21,7 +21,7 @@ from profkit.model import Run
 from profkit.verdict.judge import judge
 from profkit.verdict.rule import Case
 from tests.builders import with_main, with_thread
-from tests.programs import ACQUIRE, Fn, compare, estimated, plain, program, training
+from tests.programs import Fn, compare, estimated, plain, program, training
 
 
 class Found:
@@ -82,22 +82,17 @@ def test_changed_code_makes_calls_though_its_own_are_not_known(
 def copying(depth: int, source: str, *, edited_module: bool = False) -> Run:
     """A snapshot in each step: shallow, or by two functions of the standard library that call each other so deep."""
     copy = "/usr/lib/python3.11/copy.py"
-    calls = 100 * depth
+    calls, inner = 100 * depth, 100 * depth - 100
     functions = [
         Fn("<module>", 1, 0.01, source="edited" if edited_module else "module"),
         Fn("step", 100, 2.0, callers={"<module>": 100}),
         Fn("snapshot", 100, 0.001, callers={"step": 100}, source=source),
     ]
     if depth:
+        callers = {"snapshot": 100, "_copy_list": inner}
         functions += [
-            Fn(
-                "deepcopy",
-                calls,
-                1e-6 * calls,
-                callers={"snapshot": 100, "_copy_list": calls - 100},
-                file=copy,
-            ),
-            Fn("_copy_list", calls - 100, 1e-6 * calls, callers={"deepcopy": calls - 100}, file=copy),
+            Fn("deepcopy", calls, 1e-6 * calls, callers=callers, file=copy),
+            Fn("_copy_list", inner, 1e-6 * calls, callers={"deepcopy": inner}, file=copy),
         ]
     return program(functions)
 
@@ -110,24 +105,14 @@ def test_calls_below_changed_code_are_its_own_through_any_recursion() -> None:
     # The module was edited as well, but gained nothing.
     assert (verdict.rule, verdict.subject) == ("changed-source", "snapshot")
     # The same calls with the same source of their callers are more work.
-    assert Found(copying(10, "deep"), copying(10_000, "deep")).calls("deepcopy") == pytest.approx(
-        0.0, abs=1e-3
-    )
+    more = Found(copying(10, "deep"), copying(10_000, "deep"))
+    assert more.calls("deepcopy") == pytest.approx(0.0, abs=1e-3)
 
 
 def test_samples_that_met_a_recursion_only_inside_belong_to_what_enters_it() -> None:
-    def entered(run: Run) -> Run:
-        """No sample met the outermost call alone, and all that is known of it is what it took with its callees."""
-        profile = run.processes[0].threads[0].profile
-        edges = profile.edges
-        names = [profile.strings[name] for name in profile.name.tolist()]
-        outer = edges.caller == names.index("snapshot")
-        return with_thread(
-            run, profile=replace(profile, edges=replace(edges, tottime=edges.tottime * ~outer))
-        )
-
-    a, b = copying(0, "shallow"), entered(copying(10_000, "deep"))
-    found = Found(estimated(a, 0.05, of={}), estimated(b, 0.05, of=dict.fromkeys(("deepcopy", "_copy_list"))))
+    # No sample met the outermost call alone, and all that is known of it is what it took with its callees.
+    a, b = copying(0, "shallow"), site_times(copying(10_000, "deep"), {("snapshot", "deepcopy"): 0.0})
+    found = Found(estimated(a, 0.05), estimated(b, 0.05, of=dict.fromkeys(("deepcopy", "_copy_list"))))
     below = [found.origins.below[found.names.index(name)] for name in ("deepcopy", "_copy_list")]
     assert below == pytest.approx([1.0, 1.0], abs=0.01)
 
@@ -177,10 +162,8 @@ def fitted(rows: int) -> Run:
         Fn("polyfit", rows, 40.0, callers={"fit.each": rows}, **library),
         total,
     ]
-    short = [
-        Fn("fit", 50, 0.2, callers={"load": 50}, source="a product"),
-        replace(total, callers={"load": 50}),
-    ]
+    product = Fn("fit", 50, 0.2, callers={"load": 50}, source="a product")
+    short = [product, replace(total, callers={"load": 50})]
     unknown = {"load": None, "fit": None, "fit.each": None, "_sum": 0.9 if not rows else 0.1}
     return estimated(program(training(extra=loop if rows else short)), 0.1, of=unknown)
 
@@ -224,14 +207,6 @@ def test_native_functions_that_a_changed_root_calls_are_its_code() -> None:
     assert found.cost("<built-in method lib.solve>") == pytest.approx(1.0)
 
 
-def test_calls_of_functions_that_wait_originate_nowhere() -> None:
-    def loop(turns: int) -> list[Fn]:
-        return [*training(), Fn(ACQUIRE, turns, 0.0, 0.0, 0.01 * turns, {"step": turns})]
-
-    for made in (program, plain):
-        assert Found(made(loop(100)), made(loop(5000))).found == []
-
-
 def test_another_python_changes_libraries_and_not_the_project() -> None:
     def run(source: str, python: str) -> Run:
         file = "/usr/lib/python3.11/json/a.py"
@@ -263,11 +238,11 @@ DUMP = "<method 'dump' of '_pickle.Pickler' objects>"
 FORKING = "/usr/lib/python3.11/multiprocessing/reduction.py"
 
 
-def worker(tasks: int, items: int, *, modules: int = 300, imports: float = 0.002) -> list[Fn]:
+def worker(tasks: int, items: int) -> list[Fn]:
     """A process that imports its modules, and then works on its share in so many tasks."""
     return [
         Fn("_find_and_load", 1, 0.0, file=IMPORTLIB),
-        Fn(LOADS, modules, imports * modules, callers={"_find_and_load": modules}),
+        Fn(LOADS, 300, 0.6, callers={"_find_and_load": 300}),
         Fn("setup", 1, 0.05, callers={"_find_and_load": 1}),
         Fn("worker", 1, 0.0, file=POOL),
         Fn("dumps", tasks, 0.0005 * tasks, callers={"worker": tasks}, file=FORKING),
@@ -321,14 +296,13 @@ def test_programs_that_are_not_recorded_call_nothing_of_the_table() -> None:
 
     def script(number: int) -> Run:
         subprocess = "/usr/lib/python3.11/subprocess.py"
-        run = program(
-            [
-                Fn("<module>", 1, 0.01),
-                Fn("run", number, 0.001, callers={"<module>": number}, file=subprocess),
-                Fn("<built-in method _posixsubprocess.fork_exec>", number, 0.01, callers={"run": number}),
-                Fn("augment", 100 * number, 0.1 * number, callers={"<module>": 100 * number}),
-            ]
-        )
+        functions = [
+            Fn("<module>", 1, 0.01),
+            Fn("run", number, 0.001, callers={"<module>": number}, file=subprocess),
+            Fn("<built-in method _posixsubprocess.fork_exec>", number, 0.01, callers={"run": number}),
+            Fn("augment", 100 * number, 0.1 * number, callers={"<module>": 100 * number}),
+        ]
+        run = program(functions)
         main = run.processes[0]
         child = replace(main, role="child", threads=(), profiled=False, cpu_s=0.1, parent=main.pid)
         return replace(run, processes=(main, *(replace(child, pid=1000 + i) for i in range(number))))
@@ -392,15 +366,13 @@ def site_times(run: Run, times: Mapping[tuple[str, str], float]) -> Run:
 def summing(items: int, each: float, long: float) -> Run:
     """`report` sums a few long lists, a generator many short ones."""
     total = long + items * each
-    made = plain(
-        [
-            Fn("main", run=0.1),
-            Fn("report", 4, 0.1, callers={"main": 4}),
-            Fn("items", 20_000, 1.0, callers={"main": 20_000}),
-            Fn(SUM, 4 + items, total, callers={"report": 4} | ({"items": items} if items else {})),
-        ]
-    )
-    return site_times(made, {("report", SUM): long, ("items", SUM): items * each})
+    functions = [
+        Fn("main", run=0.1),
+        Fn("report", 4, 0.1, callers={"main": 4}),
+        Fn("items", 20_000, 1.0, callers={"main": 20_000}),
+        Fn(SUM, 4 + items, total, callers={"report": 4} | ({"items": items} if items else {})),
+    ]
+    return site_times(plain(functions), {("report", SUM): long, ("items", SUM): items * each})
 
 
 def test_a_few_long_calls_do_not_price_many_short_ones() -> None:

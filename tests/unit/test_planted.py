@@ -121,12 +121,8 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
     column = np.resize(np.arange(len(profile.strings), len(strings) - 1), len(rows)).astype(np.int32)
     column[profile.line == 0] = 0  # native functions are in none
     profile = replace(profile, strings=strings, module=column)
-    ranges = builders.ranges(
-        [
-            builders.Told(name, 10 * at, 10 * at + 5)
-            for at, name in enumerate([*HARMLESS_NAMES[:26], "umbrellafeed 3", *told])
-        ]
-    )
+    named = enumerate([*HARMLESS_NAMES[:26], "umbrellafeed 3", *told])
+    ranges = builders.ranges([builders.Told(name, 10 * at, 10 * at + 5) for at, name in named])
     hosts = some("host", "word", "host", "ipv4")
     (flag,) = some("environment", "word")
     environment = {"OMP_NUM_THREADS": "8", "SECRET": flag, "XLA_FLAGS": f"--xla_dump_to=/x/{flag} --n=3"}
@@ -146,14 +142,12 @@ def planted_run(side: int) -> tuple[Run, list[tuple[str, Plant]]]:
         job={"id": job, "rank": 0, "world_size": 1},
         sampler={"period_s": 0.1, "samples": 3, "cpu_s": 0.1, "notes": tuple(notes[:20])},
     )
+    helpers = enumerate(["vandelayrank", *threads], 5000)
     main_process = Process(
         *(4242, 1, "main", None, HARMLESS_WORDS, "exited", "3.11.7", 9.0, 8.0, 0.1),
         threads=(
             Thread(profile, 4242, "MainThread", 8.0, 0.1),
-            *(
-                Thread(Profile.empty(), 5000 + at, name, 0.1, 0.0)
-                for at, name in enumerate(["vandelayrank", *threads])
-            ),
+            *(Thread(Profile.empty(), tid, name, 0.1, 0.0) for tid, name in helpers),
         ),
         roots=Roots(("/opt/python/lib/python3.11",), (site,), ("/data/qzbproject/job",)),
         host=host,

@@ -1,7 +1,8 @@
-"""NVTX: the reader of the collector's files, valid columns, sums by name, comparing, reports, waiting inside."""
+"""NVTX: the reader of the collector's files, valid columns, sums by name, comparing, reports, what is inside."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Sequence
@@ -15,10 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from profkit.capture.tables import name_ranges, range_calls
 from profkit.errors import FormatError
 from profkit.formats import load_run, write_run
 from profkit.formats.nvtx_log import NvtxLog, read_nvtx_log
 from profkit.formats.nvtx_pairs import enclosing, pair_pushes
+from profkit.measure.range_functions import RangeFunctions, range_functions
 from profkit.measure.range_stats import (
     RangeKey,
     compare_ranges,
@@ -27,25 +30,26 @@ from profkit.measure.range_stats import (
     range_waiting,
     repeated,
 )
-from profkit.model import Notice, Process, ProfileError, Run, RunSet
+from profkit.model import Notice, Process, ProfileError, RangeCalls, Run, RunSet, Thread
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples
-from profkit.report.jsondoc import diff_object
+from profkit.report.jsondoc import show_object
 from profkit.report.markdown import render
 from profkit.report.showdoc import show_document
 from profkit.verdict.diagnosis import diagnose as diff
 from tests import nvtx_files as nf
 from tests import report_builders as build
-from tests.builders import Told, ranges
+from tests.builders import Row, Told, profile, ranges
 from tests.nvtx_files import definition, definitions, event_file, record, write_log
-from tests.run_files import plain
+from tests.records import table
+from tests.run_files import member_of, plain, rewritten
 from tests.shared import check_schema, words_of
 
-Row = tuple[str, float, float | None, int]
+#: A name, its begin and end in seconds, and the place of the range around it.
+Stretch = tuple[str, float, float | None, int]
 
 
-def ranges_of(rows: Sequence[Row], *, kind: int = PUSHED, domain: str = "") -> Ranges:
-    """Build ranges from (name, begin, end or None, parent), in seconds."""
+def ranges_of(rows: Sequence[Stretch], *, kind: int = PUSHED, domain: str = "") -> Ranges:
     told = []
     for name, begin, end, parent in rows:
         ends = OPEN if end is None else round(end * 1e9)
@@ -134,7 +138,7 @@ def test_ranges_of_one_side_and_folding_over_both() -> None:
 
 def epochs(count: int, *inside: tuple[str, int, float]) -> Ranges:
     """Epochs in one range, each with so many ranges of each name, of so many seconds."""
-    rows: list[Row] = [("training", 0.0, 1000.0, -1)]
+    rows: list[Stretch] = [("training", 0.0, 1000.0, -1)]
     for _ in range(count):
         rows += [(name, 0.0, seconds, 0) for name, times, seconds in inside for _ in range(times)]
     return ranges_of(rows)
@@ -172,16 +176,6 @@ def run_with(*ranges: Ranges | None) -> Run:
     return Run("run.prof", processes(*ranges))
 
 
-def test_diff_as_json() -> None:
-    a = run_with(spread("step"), ranges_of([("gone", 0.0, 1.0, -1)]))
-    shown = diff_object(diff(RunSet("a", (a,)), RunSet("b", (run_with(spread("step", 3.0)),))))
-    check_schema(shown, "diff-2.json")
-    step, gone = shown["ranges"]  # type: ignore[misc]
-    assert (step["name"], step["median_ratio"], step["slower"]) == ("step", pytest.approx(3.0), 1.0)
-    assert step["baseline"]["count"] == step["candidate"]["count"] == 40
-    assert (gone["candidate"], gone["slower"]) == (None, None)
-
-
 def test_ranges_of_the_chosen_process_are_compared_where_a_run_has_them() -> None:
     run = run_with(spread("step", 3.0), spread("other"))
     a, b = RunSet("a", (run, run_with(None, None))), RunSet("b", (run,))
@@ -206,11 +200,8 @@ TID = 1
 
 def samples_of(*rows: tuple[int, float, float]) -> ThreadSamples:
     """Build samples from (thread, seconds, seconds waited since it began)."""
-    tid, time, wait = (np.array(column) for column in zip(*rows, strict=True))
-    time_ns = (time * 1e9).astype(np.int64)
-    return ThreadSamples(
-        tid.astype(np.int64), time_ns, time_ns // 2, (wait * 1e9).astype(np.int64)
-    ).validate()
+    tid, time_ns, wait_ns = (np.array(rows).T * [[1], [1e9], [1e9]]).astype(np.int64, "C")
+    return ThreadSamples(tid, time_ns, time_ns // 2, wait_ns).validate()
 
 
 #: Waits 0.5 of every second between second 1 and second 3, nothing before and after.
@@ -347,12 +338,6 @@ def test_what_is_unbalanced_is_counted_and_kept(tmp_path: Path) -> None:
     assert log.ranges.unmatched == 2
 
 
-def test_a_leaked_range_is_not_around_another_domains_later_ranges(tmp_path: Path) -> None:
-    leaked = record(nf.PUSH, 1, domain=1)
-    log = read(tmp_path, [segment(1), leaked, record(nf.PUSH, 2, domain=2), record(nf.POP, 3, domain=2)])
-    assert log.ranges.parent.tolist() == [-1, -1]
-
-
 def test_a_header_that_counts_more_events_than_there_can_be(tmp_path: Path) -> None:
     log = read(tmp_path, [segment(1, 5), record(nf.MARK, 10)], lost=2**64 - 1, folded=2**63)
     write_run(tmp_path / "run.prof", Run("", (Process(pid=100, ranges=log.ranges),)))
@@ -453,3 +438,138 @@ def test_pushes_and_pops_pair_and_nest_like_brackets(drawn: Stacks) -> None:
         assert match[j] == -1 or match[j] > i
         if stack[i] != stack[j]:
             assert match[j] > match[i] > 0
+
+
+# Which functions ran inside ranges: what an agent's table becomes, the run file, and sums by name
+
+#: Three functions: 0 opens a step, 1 a forward pass in it, 2 a layer in that. The profile does not have the fourth.
+THREE = profile([Row("train.py", line, name) for line, name in enumerate(("train", "forward", "layer"))])
+TABLE: dict[str, Any] = {
+    "measured": True,
+    "contexts": [(-1, 1, 10, 0, 2), (0, 1, 11, 1, 2), (1, 0, 12, 2, 8)],
+    "inside": [
+        *((0, 0, 0, 0.5, 0.1, 0.0), (0, 1, 2, 0.25, 0.0, 0.0)),
+        *((1, 1, 0, 1.0, 0.5, 0.25), (1, 2, 8, 2.0, 0.0, 0.0)),
+        *((2, 2, 0, 4.0, 0.0, 0.0), (2, 3, 1, 64.0, 0.0, 0.0)),
+    ],
+}
+NAMES, DOMAINS = {10: "step {n}", 11: "forward", 12: "layer {n}"}, {1: "lib"}
+
+
+def unnamed(**changes: object) -> RangeCalls | None:
+    return range_calls(table(**{**TABLE, **changes}), np.array([0, 1, 2, -1], np.int32))
+
+
+def calls_of(**changes: object) -> RangeCalls:
+    return name_ranges(unnamed(**changes), NAMES, DOMAINS).validate(3)
+
+
+def run_of(*threads: Thread) -> Run:
+    told = [("step 1", 0.0, 4.0, -1), ("step 2", 4.0, 8.0, -1), ("forward", 1.0, 2.0, 0)]
+    ranges = ranges_of(told, domain="lib")
+    return Run("run.prof", (Process(pid=1, ranges=ranges, threads=threads),))
+
+
+def inside(run: Run, name: str, domain: str = "lib") -> RangeFunctions:
+    return range_functions(run).get(RangeKey(name, domain).pattern)
+
+
+def test_a_record_becomes_contexts() -> None:
+    calls = calls_of()
+    assert [calls.strings[i] for i in calls.name.tolist()] == ["step {n}", "forward", "layer {n}"]
+    assert [calls.strings[i] for i in calls.domain.tolist()] == ["lib", "lib", ""]
+    assert calls.parent.tolist() == [-1, 0, 1]
+    assert calls.opener.tolist() == [0, 1, 2]
+    assert calls.count.tolist() == [2, 2, 8]
+    assert calls.context.tolist() == [0, 0, 1, 1, 2], "a function that the profile does not have is left out"
+    assert calls.wait.tolist() == [0.1, 0.0, 0.5, 0.0, 0.0]
+
+
+def test_contexts_that_differ_in_nothing_are_one() -> None:
+    again = [(-1, 1, 10, 0, 3), (3, 1, 11, 1, 4), (4, 1, 11, 3, 1), (4, 1, 11, -1, 1)]
+    inside = [*TABLE["inside"], (4, 2, 1, 1.0, 0.0, 0.0)]
+    calls = calls_of(contexts=[*TABLE["contexts"], *again], inside=inside)
+    assert calls.parent.tolist() == [-1, 0, 1, 1]
+    assert calls.opener.tolist() == [0, 1, 2, -1], "a function without a row is none"
+    assert calls.count.tolist() == [5, 6, 8, 2]
+    assert calls.context.tolist() == [0, 0, 1, 1, 2, 1]
+
+
+def test_a_thread_without_ranges_or_without_measurements() -> None:
+    assert unnamed(contexts=[], inside=[]) is None
+    unmeasured = calls_of(measured=False)
+    assert np.isnan(unmeasured.wait).all()
+    found = inside(run_of(Thread(THREE, range_calls=unmeasured)), "forward")
+    assert {function.wait for function in found.functions} == {None}
+
+
+def test_a_range_has_what_runs_in_the_ranges_inside_it() -> None:
+    run = run_of(Thread(THREE, range_calls=calls_of()))
+    step = inside(run, "step {n}")
+    assert [(f.name, f.ncalls, f.tottime) for f in step.functions] == [
+        ("layer", 8, 6.0),
+        ("forward", 2, 1.25),
+        ("train", 0, 0.5),
+    ]
+    assert step.total_s == 7.75
+    assert step.functions[0].share == pytest.approx(6.0 / 7.75)
+    assert [(o.name, o.count) for o in step.opened_by] == [("train", 2)]
+    forward = inside(run, "forward")
+    assert [(f.name, f.tottime, f.wait, f.blocked) for f in forward.functions] == [
+        ("layer", 6.0, 0.0, 0.0),
+        ("forward", 1.0, 0.5, 0.25),
+    ]
+    assert inside(run, "layer 7", "").total_s == 4.0, "a name that folds with no other is the same row"
+    assert range_functions(run).get(RangeKey("forward", "")) is None, "another domain"
+    assert range_functions(run).get(RangeKey("forward", "lib", mark=True)) is None
+
+
+def test_threads_and_processes_are_summed() -> None:
+    run = run_of(*(Thread(THREE, range_calls=calls_of()) for _ in range(2)), Thread(THREE))
+    twice = replace(run, processes=run.processes * 2)
+    forward = inside(twice, "forward")
+    assert [(f.name, f.ncalls, f.tottime) for f in forward.functions] == [
+        ("layer", 32, 24.0),
+        ("forward", 0, 4.0),
+    ]
+    assert [(o.name, o.count) for o in forward.opened_by] == [("forward", 8)]
+
+
+def test_a_range_inside_one_of_its_own_name_counts_once() -> None:
+    calls = calls_of(
+        contexts=[(-1, 0, 11, 1, 1), (0, 0, 11, 1, 1)],
+        inside=[(0, 1, 1, 1.0, 0.0, 0.0), (1, 1, 1, 2.0, 0.0, 0.0)],
+    )
+    found = inside(run_of(Thread(THREE, range_calls=calls)), "forward", "")
+    assert [(f.ncalls, f.tottime) for f in found.functions] == [(2, 3.0)]
+    assert [(o.name, o.count) for o in found.opened_by] == [("forward", 2)]
+
+
+def test_a_field_that_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "run.prof"
+    write_run(path, run_of(Thread(THREE, range_calls=calls_of())))
+    document = member_of(path, "processes.json")
+    parts = ({"contexts": [0, 9], "functions": [0, 5]}, {"contexts": "x", "functions": [0, 1]})
+    for field in (7, [], {"contexts": [0, 3]}, *parts):
+        document[0]["threads"][0]["range_calls"] = field
+        rewritten(path, {"processes.json": json.dumps(document).encode()})
+        with pytest.raises(FormatError, match="range_calls"):
+            load_run(path)
+
+
+def test_both_reports_say_it() -> None:
+    run = run_of(Thread(THREE, range_calls=calls_of()))
+    text = render(show_document(run, judged=build.UNJUDGED))
+    section = text.split("### Functions inside NVTX ranges")[1]
+    first = next(line for line in section.splitlines() if "step" in line)
+    for shown in ("train", "layer", "77.4 %"):
+        assert shown in first
+    result = show_object(run, judged=build.UNJUDGED)
+    check_schema(result, "show-2.json")
+    step = next(row for row in result["ranges"] if row["name"] == "step {n}")
+    assert [(o["name"], o["count"]) for o in step["opened_by"]] == [("train", 2)]
+    assert [f["tottime"] for f in step["functions"]] == [6.0, 1.25, 0.5]
+    cut = show_object(run, limit=2, judged=build.UNJUDGED)["ranges"][0]
+    assert (cut["functions_total"], len(cut["functions"])) == (3, 2)
+    untraced = show_object(run_of(Thread(THREE)), judged=build.UNJUDGED)["ranges"][0]
+    assert (untraced["opened_by"], untraced["functions"]) == (None, None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from profkit.study.rank_table import expand, rank_table
 from profkit.study.ranks import threshold
 from profkit.study.wait_states import WAIT_STATES, wait_state
 from profkit.study.workers import crew
-from tests.builders import with_estimates, with_thread
+from tests.builders import with_estimates, with_main, with_thread
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
 from tests.shared import check_schema, refused
 
@@ -166,9 +165,8 @@ def test_unrecognised_waiting_accuses_nobody_and_can_be_named(tmp_path: Path) ->
     write_job(tmp_path, runs)
     unclear = study(tmp_path)
     assert labels(unclear) == []
-    assert [(m.member, m.more.qualname, m.less.qualname) for m in unclear.study.moved] == [
-        (2, "gradient", "exchange")
-    ]
+    (moved,) = unclear.study.moved
+    assert (moved.member, moved.more.qualname, moved.less.qualname) == (2, "gradient", "exchange")
     assert "exchange" in unclear.report()
     assert labels(study(tmp_path, waits=["exch*"])) == ["rank 2"]
 
@@ -281,7 +279,7 @@ def test_a_straggler_is_named_with_its_node_where_there_are_several(tmp_path: Pa
             did = {"gradient": Did(100, 6.0 if r == 5 else 4.0)}
             run = rank_run(r, did, host=f"n{r * hosts // 8}")
             place = {"local_rank": r % 4, "node": r // 4} if places else {}
-            runs.append(replace(run, processes=tuple(replace(p, **place) for p in run.processes)))
+            runs.append(with_main(run, **place))
         report = study(write_job(tmp_path / name, runs)).report("md")
         return next(line for line in report.splitlines() if "holds the others up" in line).lower()
 

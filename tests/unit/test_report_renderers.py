@@ -176,9 +176,8 @@ def test_builtin_functions_are_shown_by_their_name(name: str, shown: str) -> Non
 
 def test_open_calls_are_those_of_processes_that_were_ended() -> None:
     def told(run: Run) -> bool:
-        return "Calls that had not returned" in [
-            section.title for section in show_document(run, judged=build.UNJUDGED).sections
-        ]
+        sections = show_document(run, judged=build.UNJUDGED).sections
+        return "Calls that had not returned" in [section.title for section in sections]
 
     run = build.captured_run()
     first, killed = run.processes
@@ -198,9 +197,8 @@ def test_the_stack_of_a_killed_program_stands_before_its_workers() -> None:
         calls = tuple(OpenCall(at, s) for at, s in enumerate(seconds))
         return replace(killed, role=role, threads=(replace(thread, open_calls=calls),))
 
-    document = show_document(
-        replace(run, processes=(ended("worker", 9.0, 8.0), ended("main", 1.0, 7.0))), judged=build.UNJUDGED
-    )
+    run = replace(run, processes=(ended("worker", 9.0, 8.0), ended("main", 1.0, 7.0)))
+    document = show_document(run, judged=build.UNJUDGED)
     (section,) = (s for s in document.sections if s.title == "Calls that had not returned")
     (table,) = section.blocks
     assert [row.cells[1] for row in table.rows] == [7.0, 1.0, 9.0, 8.0]
@@ -239,14 +237,8 @@ def test_the_answer_is_repeated_where_the_top_has_scrolled_away() -> None:
     again = terminal.render(document, height=24)
     assert again.startswith(once)
     assert again.splitlines()[len(once.splitlines()) :][1] == head
-    assert terminal.render(show_document(build.foreign_run(), judged=build.UNJUDGED), height=3).startswith(
-        "file"
-    )
-
-
-def test_the_side_is_named_by_its_files_where_none_are_attached() -> None:
-    text = markdown.render(diff_document(build.code_change()))
-    assert "profkit diff 'baseline-*.prof' 'candidate-*.prof'" in text
+    foreign = show_document(build.foreign_run(), judged=build.UNJUDGED)
+    assert terminal.render(foreign, height=3).startswith("file")
 
 
 # The registry
@@ -278,9 +270,8 @@ def test_figures_are_made_only_for_what_draws(
         return figures(report)
 
     monkeypatch.setattr(RunReport, "figures", watched)
-    text = renderer().render(
-        profkit.read(SAMPLES / "mpi_train" / "oversubscribed.prof").laid_out(Layout(drawn=True)), 5
-    )
+    report = profkit.read(SAMPLES / "mpi_train" / "oversubscribed.prof")
+    text = renderer().render(report.laid_out(Layout(drawn=True)), 5)
     assert text.endswith("\n")
     assert bool(made) == renderer.draws
 

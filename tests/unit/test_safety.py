@@ -72,13 +72,8 @@ def run_of(host: str, factor: float) -> Run:
         ("/tmp/torchinductor_alice/ab/cabc.py", "call", 3, 10, 0.7, 0.7),
         ("C:\\Users\\carol\\job\\win.py", "windows", 7, 10, 0.6, 0.6),
     ]
-    command = (
-        "mpirun",
-        "-H",
-        "gpu-node17:1,gpu-node18:1",
-        "/home/alice/.venv/bin/python",
-        "/home/alice/job/train.py",
-    )
+    program = ("/home/alice/.venv/bin/python", "/home/alice/job/train.py")
+    command = ("mpirun", "-H", "gpu-node17:1,gpu-node18:1", *program)
     head = ("profkit.run/1", "0.1.0", command, "/home/alice/job", 0, "2026-01-01T00:00:00Z", 9.0 * factor)
     # A variable that profkit would not have recorded, and that differs.
     environment = {"OMP_NUM_THREADS": "8", "AWS_SECRET_ACCESS_KEY": f"secret {factor}"}
@@ -305,6 +300,7 @@ def test_options_of_secrets_are_known_by_their_names() -> None:
         ("taskset -c 0-3,8-11 python x.py --tel 555-0199", "taskset -c 0-3,8-11 python x.py --tel <text 8>"),
         ("x --password --verbose", "x --password --verbose"),
         ("x --password -p4ss", "x --password ***"),
+        ("x --token one! --token two! --token one!", "x --token *** --token ***-b --token ***"),
     ],
 )
 def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
@@ -316,14 +312,6 @@ def test_a_command_is_shown_by_an_allow_list(command: str, masked: str) -> None:
     # Whoever masks a masked run changes nothing.
     again = Masker([run]).run(run)
     assert Masker([again]).words(shown) == shown
-
-
-def test_commands_that_differ_still_do() -> None:
-    commands = [("python", "x.py", "--token", word) for word in ("one!", "two!")]
-    masker = Masker([Run("a.prof", (Process(command=command),)) for command in commands])
-    one, two, again = map(masker.words, (*commands, commands[0]))
-    assert one != two
-    assert one == again
 
 
 def test_of_a_long_command_it_is_said_how_much_is_left_out() -> None:

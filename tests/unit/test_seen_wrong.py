@@ -100,10 +100,8 @@ class TestWaitingIsNoWork:
         assert found.account.seconds("blocked") == pytest.approx(5.6, rel=0.02)
 
     def test_work_beside_longer_waiting_is_still_seen(self) -> None:
-        before, after = polling("poll", 200, 0.4), polling("poll", 3000, 1.0)
-        twice = [replace(fn, calls=2 * fn.calls, run=2 * fn.run) for fn in after[1:8]]
-        callers = [replace(fn, callers={k: 2 * v for k, v in fn.callers.items()}) for fn in twice]
-        found = diffed(plain(before), plain([after[0], *callers, *after[8:]]))
+        polls = polling("poll", 3000, 1.0)[len(training()) :]
+        found = diffed(plain(polling("poll", 200, 0.4)), plain([*training(200), *polls]))
         assert (found.verdict.cause, found.verdict.rule) == ("workload-change", "call-counts")
         assert found.account.seconds("work") == pytest.approx(3.15, rel=0.01)
 

@@ -22,7 +22,6 @@ import pytest
 from profkit.capture import host, source_cache
 from profkit.capture.agent.reserve import RESERVE_SUFFIX
 from profkit.capture.mapped_names import GrowingNames
-from profkit.capture.mapped_tables import MappedTables
 from profkit.capture.packer import pack_spool
 from profkit.capture.source import SourceFile
 from profkit.capture.source_cache import Sources, cache_file
@@ -59,6 +58,13 @@ def opened() -> Iterator[list[str]]:
         yield _opened
     finally:
         _opened = None
+
+
+def reading(file: str | Path, look: Callable[[], object]) -> tuple[object, bool]:
+    """What is found, and whether a file was opened for it."""
+    with opened() as files:
+        found = look()
+    return found, str(file) in files
 
 
 @pytest.fixture
@@ -108,15 +114,11 @@ def test_where_the_cache_is() -> None:
 def test_what_was_found_is_used_and_the_source_not_opened_again(cache: Path) -> None:
     expected = read_anew()
     assert all(qualname and digest for qualname, digest in expected)
-    with opened() as files:
-        assert described(cache) == expected
-    assert OLD in files
+    assert reading(OLD, lambda: described(cache)) == (expected, True)
     before = cache.stat()
-    with opened() as files:
-        assert described(cache) == expected
-        assert [digest for _, digest in described(cache, named=False)] == [digest for _, digest in expected]
-    assert str(cache) in files
-    assert OLD not in files
+    assert reading(OLD, lambda: described(cache)) == (expected, False)
+    digests = reading(OLD, lambda: [digest for _, digest in described(cache, named=False)])
+    assert digests == ([digest for _, digest in expected], False)
     assert cache.stat().st_ino == before.st_ino, "written again without anything new"
 
 
@@ -127,9 +129,7 @@ def test_only_what_is_missing_is_read(cache: Path) -> None:
     sources.save()
     expected = read_anew()
     assert described(cache) == expected, "other functions, and qualified names, were asked for later"
-    with opened() as files:
-        assert described(cache) == expected
-    assert OLD not in files
+    assert reading(OLD, lambda: described(cache)) == (expected, False)
 
 
 @pytest.mark.usefixtures("settled")
@@ -146,9 +146,7 @@ def test_a_changed_file_is_read_again(cache: Path, tmp_path: Path, same_time: bo
         os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     assert first_of(cache, file) == expected
-    with opened() as files:
-        assert first_of(cache, file) == expected
-    assert str(file) not in files
+    assert reading(file, lambda: first_of(cache, file)) == (expected, False)
     file.unlink()
     assert first_of(cache, file) == ("", "")
 
@@ -157,10 +155,8 @@ def test_a_file_that_may_yet_change_is_not_kept(cache: Path, tmp_path: Path) -> 
     file = tmp_path / "train.py"
     file.write_text(TEXT)
     os.utime(file, (0, 0))  # the time of its last change is as it is
-    assert first_of(cache, file)[1]
-    with opened() as files:
-        assert first_of(cache, file)[1]
-    assert str(file) in files
+    for _ in range(2):
+        assert reading(file, lambda: first_of(cache, file)) == (FIRST, True)
 
 
 @pytest.mark.usefixtures("settled")
@@ -172,9 +168,8 @@ def test_names_of_files_and_functions_may_hold_anything(cache: Path, tmp_path: P
         assert sources.describe(path, 1, "fi\trst\n\ud800", "x\n") == ("x\n", FIRST[1])
         assert sources.describe("nul\0.py", 1, "first", "") == ("", "")
         sources.save()
-    with opened() as files:
-        assert Sources(cache).describe(path, 1, "fi\trst\n\ud800", "x")[1]
-    assert path not in files
+    found = reading(path, lambda: Sources(cache).describe(path, 1, "fi\trst\n\ud800", "x"))
+    assert found == (("x", FIRST[1]), False)
 
 
 def test_a_damaged_cache_is_passed_over_and_replaced(cache: Path) -> None:
@@ -187,9 +182,7 @@ def test_a_damaged_cache_is_passed_over_and_replaced(cache: Path) -> None:
     damaged += [b"", b"\n", os.urandom(500), whole + b"x", whole.replace(b"sources 1", b"sources 2")]
     for data in damaged:
         cache.write_bytes(data)
-        with opened() as files:
-            assert described(cache) == expected
-        assert OLD in files
+        assert reading(OLD, lambda: described(cache)) == (expected, True)
         assert cache.read_bytes() == whole
 
 
@@ -200,9 +193,7 @@ def test_hashes_that_other_code_made_are_not_used(
     code = Path(source_cache.__file__).with_name("source.py").read_text()
     (tmp_path / "source.py").write_text(f"{code}# another version\n")
     monkeypatch.setattr(source_cache, "__file__", str(tmp_path / "source_cache.py"))
-    with opened() as files:
-        described(cache)
-    assert OLD in files
+    assert reading(OLD, lambda: described(cache)) == (read_anew(), True)
 
 
 @pytest.mark.parametrize("kind", ["file in its way", "directory", "pipe", "too large", "of others", "shared"])
@@ -437,26 +428,6 @@ def test_nothing_is_done_while_all_cpus_are_wanted(
         assert sources.asked == []
         free.set()
         sources.wait_for(program, "at_first")
-
-
-def test_new_names_of_a_file_that_grows_are_given_once(spool: Path, tmp_path: Path) -> None:
-    program, names = tmp_path / "program.py", GrowingNames()
-    with running(spool, program) as call:
-        (path,) = spool.glob("*" + RESERVE_SUFFIX)
-        first = names.look(path)
-        assert names.look(path) == []
-        call("later")
-        second = names.look(path)
-    assert (str(program), 3, "at_first") in [function[:3] for function in first]
-    assert (str(program), 5, "later") in [function[:3] for function in second]
-    # The agent's are not the target's.
-    assert not any("profkit" in file for file, *_ in first if file != str(program))
-    third = names.look(path)
-    codes = MappedTables(path.read_bytes()).codes
-    all_of_it = {(codes.files[at], name) for at, name in zip(codes.file, codes.name, strict=True)}
-    given = {(file, name) for file, _, name, _ in first + second + third}
-    assert given <= all_of_it
-    assert all(file.startswith("<frozen profkit.") for file, _ in all_of_it - given)
 
 
 def test_a_look_reads_of_a_large_file_only_where_names_are(spool: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from profkit.compare.starvation_signs import Matched, noisier
 from profkit.measure.changepoints import LEAST_RUNS, change_points, divergence
-from profkit.measure.function_orders import log_ratios, ranks, rbo_distance, shares, total_variation
+from profkit.measure.function_orders import ranks, rbo_distance
 from profkit.measure.intervals import displacement, permutation_p, ratio_estimate
 from profkit.measure.noise import adjusted, log_scatter, rank_sum_p
 from profkit.model.arrays import median
@@ -48,19 +48,6 @@ def test_rbo_of_two_rankings_by_hand(a: np.ndarray, b: np.ndarray, distance: flo
 def test_ranks_are_distinct_and_ties_follow_the_tiebreak() -> None:
     assert ranks(np.array([1.0, 3.0, 3.0, 0.0])).tolist() == [3, 1, 2, 4]
     assert ranks(np.array([1.0, 3.0, 3.0, 0.0]), ids(0, 9, 5, 0)).tolist() == [3, 2, 1, 4]
-
-
-def test_shares_and_total_variation() -> None:
-    assert shares(np.array([1.0, 3.0])).tolist() == [0.25, 0.75]
-    assert shares(np.zeros(2)).tolist() == [0, 0]
-    assert total_variation(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1
-    assert total_variation(np.array([0.5, 0.5]), np.array([0.75, 0.25])) == 0.25
-
-
-def test_log_ratios_compare_time_per_call() -> None:
-    found = log_ratios(np.array([1.0, 1.0, 0.0]), ids(10, 1, 1), np.array([4.0, 1.0, 1.0]), ids(20, 0, 1))
-    assert found[0] == pytest.approx(np.log(2))
-    assert np.isnan(found[1:]).all()
 
 
 def test_rank_sum_p_is_exact_without_ties() -> None:

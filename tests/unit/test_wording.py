@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -192,38 +192,12 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
     assert asked == set(rule.numbers) - {"both.lacked-cpus"}
 
 
-def finding(
-    rule: str, cause: str, numbers: dict[str, Value], kind: str | None = None, subject: str = ""
-) -> Finding:
-    return Finding(rule, cause, 0.9, kind=kind, subject=subject, numbers=numbers)
-
-
-ITSELF = finding(
-    *("run-queue-wait", "contention"),
-    {"contention.who": "helpers", "helpers.wait": 0.75, "contention.others": True, "account.starts": 0.5},
-    "self-oversubscription",
-)
-NEW = finding("changed-source", "code-change", {"account.code": 0.5, "code.new": True}, subject="pin")
-QUOTA = finding("throttling", "contention", {"throttled": 0.62}, "cpu-quota")
-
-
-@pytest.mark.parametrize(
-    ("found", "alone", "said"),
-    [
-        (
-            *(ITSELF, True),
-            (
-                "The run was starved of CPU by its own threads and processes, and by other programs too: the workers "
-                "and threads that its main thread waits for queued for a CPU for 75.0 % of the active time. Starting "
-                "and feeding its processes, queueing included, makes up 50.0 % of the wall."
-            ),
-        ),
-        (NEW, False, "pin is new; changed functions and callees make up 50.0 % of the lost time."),
-        (QUOTA, True, "A CPU quota throttled the run in 62.0 % of its periods."),
-    ],
-)
-def test_what_is_said_of_a_finding(found: Finding, alone: bool, said: str) -> None:
-    assert summary_of(found, alone=alone) == said
+OF_ITSELF: dict[str, Value] = {"contention.who": "helpers", "helpers.wait": 0.75}
+OF_ITSELF |= {"contention.others": True, "account.starts": 0.5}
+ITSELF = Finding("run-queue-wait", "contention", 0.9, kind="self-oversubscription", numbers=OF_ITSELF)
+OF_NEW: dict[str, Value] = {"account.code": 0.5, "code.new": True}
+NEW = Finding("changed-source", "code-change", 0.9, subject="pin", numbers=OF_NEW)
+QUOTA = Finding("throttling", "contention", 0.9, kind="cpu-quota", numbers={"throttled": 0.62})
 
 
 @pytest.mark.parametrize(
@@ -276,106 +250,35 @@ NEIGHBOURS: dict[str, Value] = (
     | {"group-0": "docker 3fa9c1d2e4b5", "name-1": "sh", "pid-1": 90, "cores-1": 0.42, "children-1": True}
     | {"name-2": "worker", "pid-2": None, "processes-2": 16, "cores-2": 0.3}
 )
+CALLED: dict[str, Value] = {"caller": "g", "calls": 100}
 ASKED: dict[str, Value] = {"threads": 8, "processes": 2, "origin": "default", "variable": ""}
-
-
-@pytest.mark.parametrize(
-    ("evidence", "texts"),
-    [
-        (
-            Evidence("demand", "cores", 0.98, 3.33, 2.5, "own-threads-compete", whole=(2.0, 2.0)),
-            (
-                "CPU demand of the whole program|0.98 cores of 2 CPUs|3.33 cores of 2 CPUs|"
-                "more than the CPUs available: its own threads and processes compete"
-            ),
-        ),
-        (
-            Evidence(
-                "origin", "count", 0.5, 1 / 3, 0.0, "per-call-of", "f", numbers={"caller": "g", "calls": 100}
-            ),
-            "calls of f, per call of g|0.50|0.33|100 calls of g: the change starts there",
-        ),
-        (
-            Evidence("neighbours", "text", reading="who-ran", numbers=NEIGHBOURS),
-            (
-                "programs that ran while it queued|||python3 (pid 812, docker 3fa9c1d2e4b5) 1.00 cores, "
-                "sh (pid 90, including its children) 0.42, 16 × worker 0.30"
-            ),
-        ),
-        (
-            Evidence("neighbours", "text", reading="who-ran", numbers={"named": 0, "hidden": 1.5}),
-            "programs that ran while it queued|||processes that are not visible from here 1.50 cores",
-        ),
-        (Evidence("function.source", "text", reading="source-new", subject="f"), "source of f|||new"),
-        (
-            Evidence("main.off", "s", None, 8.0, reading="waiting-for-something", whole=(None, 10.0)),
-            "main thread off the CPU, not queueing|–|8.00 s (80.0 %)|waiting for something other than a CPU",
-        ),
-        (
-            Evidence("pools.asked", "cores", 2.0, 16.0, 2.0, "pool", "openblas", (2.0, 2.0), ASKED),
-            (
-                "cores that its processes and thread pools ask for|2.00 cores of 2 CPUs|16.00 cores of 2 CPUs|"
-                "2 × openblas 8 (by default), for 2 CPUs"
-            ),
-        ),
-    ],
-    ids=lambda v: getattr(v, "signal", ""),
+EVIDENCE = (
+    Evidence("demand", "cores", 0.98, 3.33, 2.5, "own-threads-compete", whole=(2.0, 2.0)),
+    Evidence("origin", "count", 0.5, 1 / 3, 0.0, "per-call-of", "f", numbers=CALLED),
+    Evidence("neighbours", "text", reading="who-ran", numbers=NEIGHBOURS),
+    Evidence("neighbours", "text", reading="who-ran", numbers={"named": 0, "hidden": 1.5}),
+    Evidence("function.source", "text", reading="source-new", subject="f"),
+    Evidence("main.off", "s", None, 8.0, reading="waiting-for-something", whole=(None, 10.0)),
+    Evidence("pools.asked", "cores", 2.0, 16.0, 2.0, "pool", "openblas", (2.0, 2.0), ASKED),
 )
-def test_evidence_as_text(evidence: Evidence, texts: str) -> None:
-    assert "|".join(evidence_texts(evidence)) == texts
-
-
-EDIT = "# the program itself sets this; change it there: "
-MAIN = FunctionKey("project", "model/train.py", "main")
-
-
-@pytest.mark.parametrize(
-    ("advice", "text"),
-    [
-        (
-            Advice(
-                "edit-code", subject="torch.set_num_threads(1)", where=MAIN, line=51, predicted_gain_s=2.0
-            ),
-            f"{EDIT}torch.set_num_threads(1), in main, model/train.py:51; should save up to 2.00 s",
-        ),
-        (
-            Advice(
-                "edit-code", subject="Pool(8)", where=MAIN, line=9, predicted_gain_s=2.0, least_gain_s=0.9
-            ),
-            f"{EDIT}Pool(8), in main, model/train.py:9; should save 900 ms to 2.00 s",
-        ),
-        # A module begins at its first line, wherever the call is.
-        (
-            Advice(
-                "edit-code", subject="Pool(2)", where=FunctionKey("project", "run.py", "<module>"), line=1
-            ),
-            f"{EDIT}Pool(2), in run.py",
-        ),
-        (
-            Advice("more-cpus", ("taskset", "-c", "0-3", "a"), numbers={"cpus": 1.0, "machine": 4}),
-            "profkit capture -o more-cpus.prof -- taskset -c 0-3 a  # it was bound to 1 of 4 CPUs",
-        ),
-        (
-            Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
-            (
-                "# 16 processes share 8 CPUs: start at most 8 of them, the one that starts the others included; "
-                "workers: DataLoader(…, num_workers=7), Pool(processes=7)"
-            ),
-        ),
-        (
-            Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=("my run.prof",)),
-            "profkit show --by cumtime 'my run.prof'  # shows where it waited",
-        ),
-        # A gain that is not known, or none, is not promised.
-        (
-            Advice("within-quota", ("a",), {"OMP_NUM_THREADS": "2"}, cures="queue"),
-            "OMP_NUM_THREADS=2 profkit capture -o within-quota.prof -- a",
-        ),
-    ],
-    ids=lambda v: getattr(v, "kind", ""),
+MAIN, MODULE = FunctionKey("project", "model/train.py", "main"), FunctionKey("project", "run.py", "<module>")
+ADVISED = (
+    Advice("edit-code", subject="torch.set_num_threads(1)", where=MAIN, line=51, predicted_gain_s=2.0),
+    Advice("edit-code", subject="Pool(8)", where=MAIN, line=9, predicted_gain_s=2.0, least_gain_s=0.9),
+    # A module begins at its first line, wherever the call is.
+    Advice("edit-code", subject="Pool(2)", where=MODULE, line=1),
+    Advice("more-cpus", ("taskset", "-c", "0-3", "a"), numbers={"cpus": 1.0, "machine": 4}),
+    Advice("start-fewer", numbers={"processes": 16, "cpus": 8.0, "most": 8, "workers": 7}),
+    Advice("show-waiting", ("profkit", "show", "--by", "cumtime"), files=("my run.prof",)),
+    # A gain that is not known, or none, is not promised.
+    Advice("within-quota", ("a",), {"OMP_NUM_THREADS": "2"}, cures="queue"),
 )
-def test_advice_as_text(advice: Advice, text: str) -> None:
-    assert advice_text(advice) == text
+
+
+def test_findings_evidence_and_advice_are_worded_as_recorded(golden: Callable[[str, str], None]) -> None:
+    findings = [summary_of(ITSELF, alone=True), summary_of(NEW), summary_of(QUOTA, alone=True)]
+    evidence = ["|".join(evidence_texts(piece)) for piece in EVIDENCE]
+    golden("wording.txt", "\n".join([*findings, *evidence, *map(advice_text, ADVISED)]) + "\n")
 
 
 def test_every_advice_is_one_line_that_a_shell_reads_or_skips() -> None:
@@ -412,8 +315,8 @@ def test_a_step_names_the_functions_that_make_most_of_it() -> None:
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}", wait=0.0) for i in range(20)]
 
 
-def hot(calls: int, seconds: float, source: str = "", wait: float | None = None) -> Row:
-    return Row("m.py", 900, "hot", calls, seconds, source=source, wait=wait)
+def hot(calls: int, seconds: float) -> Row:
+    return Row("m.py", 900, "hot", calls, seconds)
 
 
 @pytest.mark.parametrize(
