@@ -27,7 +27,7 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield f"Measured on {TABLE.date} on {TABLE.machine}."
     yield ""
-    yield "| starts | measured with | default | affinity | CPU quota | variables, the one that holds first |"
+    yield "| starts | measured with | default | affinity | CPU quota | variables, highest priority first |"
     yield "|---|---|---|---|---|---|"
     libraries = {library.name: library for library in LIBRARIES}
     for row in TABLE.limits:

@@ -82,7 +82,7 @@ def read_history_runs(
 ) -> Studied[History]:
     """Find where a repeated job changed for good.
 
-    `metric`: ``wall``, ``own`` (the wall less queueing for CPUs) or ``iteration``. `least_change`: smallest
+    `metric`: ``wall``, ``own`` (the wall minus queueing for CPUs) or ``iteration``. `least_change`: smallest
     reported change, as a part (1).
     """
     paths = expand(runs)

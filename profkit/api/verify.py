@@ -87,9 +87,10 @@ def _repeatable(run: model.Run, here: bool) -> model.Manifest:
     if any(PLACEHOLDER.search(text) for text in masked):
         raise refused("its command is masked", "use the file that profkit capture wrote")
     if manifest.job is not None:
-        raise refused("is of a job that other commands started too", "try the advice where you start the job")
+        hint = "try the advice where you start the job"
+        raise refused("is one part of a job that other commands also started", hint)
     if any(notice.code == "attached" for notice in run.warnings):
-        raise refused("was taken of a program that ran already", "capture its command from the start")
+        raise refused("was captured from a program that was already running", "capture its command from the start")
     host = manifest.host.name
     if host and host != platform.node() and not here:
         hint = "run this there, or say that it is to run here"
@@ -121,7 +122,7 @@ def _chosen(
     if number is None:
         number = next((place for place, change in enumerate(changes, 1) if change is not None), None)
         if number is None:
-            raise UsageError("none of the advice is a change of the command or of a line of the program")
+            raise UsageError("none of the advice changes the command or a line of the program")
     if not 1 <= number <= len(every):
         raise UsageError(f"there is no advice {number}: the report lists {len(every)}")
     change = changes[number - 1]

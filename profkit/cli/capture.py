@@ -52,7 +52,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float | No
     default=f"{DEFAULT_OVERHEAD:.0%}",
     show_default=True,
 )
-@flag("--exact", "Trace every call, at any overhead.")
+@flag("--exact", "Trace every call, whatever the overhead.")
 @flag("--sampled", "Sample stacks from the start, and never trace every call.")
 # Options that select a part of the run; their names are the fields of `Selection`.
 @option(

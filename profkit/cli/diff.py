@@ -57,7 +57,7 @@ def diff(
     """Explain why one run is slower than another.
 
     BASELINE and CANDIDATE are each a run file, any pstats file, a directory of them or a quoted glob; several are
-    replicates. CANDIDATE is the slower side.
+    repeats. CANDIDATE is the slower side.
     """
     # This short process creates millions of tuples and no cycles; collecting garbage costs a fifth of the time.
     gc.disable()
@@ -172,8 +172,8 @@ def _imported_longer(result: Diff, limits: Sequence[re.Match[str]]) -> bool:
 def show(run: Path, report: ReportOptions, **reading: Any) -> None:
     """Show one run: processes, waiting, top functions.
 
-    RUN is a run file, any pstats file, or what another profiler wrote. Of a run that is still going it is the file
-    that is to be written, the spool directory, or the number of a process: what was done until now is shown.
+    RUN is a run file, any pstats file, or what another profiler wrote. For a run that is still going, give the
+    file that it will write, its spool directory, or a process ID: the report shows what it has done so far.
     """
     gc.disable()  # as in `diff`
     import_numpy()

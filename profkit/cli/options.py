@@ -214,7 +214,7 @@ report_options = options(
     option("--load", "NAME", "NVTX range that loads data. Repeatable.  [default: by name]", multiple=True),
     option("--compute", "NAME", "NVTX range that computes. Repeatable.  [default: by name]", multiple=True),
     number_option("--batch-size", "Samples in one iteration.  [default: payload of its range]"),
-    flag("--full", "Print the whole report on the terminal, as --limit does, not only the answer."),
+    flag("--full", "Print the whole report on the terminal, not only the answer; --limit implies it."),
     flag(
         "--explain",
         "Explain the verdict: rules that hold, and what other rules lack; with --full, in files and in "

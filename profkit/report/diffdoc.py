@@ -172,7 +172,8 @@ def _moved(diff: Diff, limit: int) -> list[Section]:
     changed = "self time" if by == "tottime" else "cumtime"
     title = f"Functions whose {changed} changed most"
     small = int(both.sum()) - len(chosen)
-    note = f"{small:,} below {units.share(SMALL_SHARE)} of the {changed} on both sides are not listed."
+    left = units.counted(small, "function is", "functions are")
+    note = f"{left} not listed: below {units.share(SMALL_SHARE)} of the {changed} on both sides."
     none = "Nothing but waiting" if len(chosen) else "No function that both sides have"
     said = Note(f"{none} took noticeable time." if waits.all() else "")
     working = _moved_table(diff, chosen[~waits], limit, note if small else "")
@@ -231,7 +232,8 @@ def _one_sided(diff: Diff, limit: int) -> list[Section]:
         ("New functions", "candidate", table.candidate, residue.candidate_only, residue.candidate_only_share),
         ("Functions gone", "baseline", table.baseline, residue.baseline_only, residue.baseline_only_share),
     ):
-        text = f"{count:,} found only in the {name}, with {units.share(share)} of its self time."
+        found = units.counted(count, "function")
+        text = f"{found} found only in the {name}, with {units.share(share)} of its self time."
         if count:
             rows = _one_side(diff, side, name, text, limit)
             if rows.rows:

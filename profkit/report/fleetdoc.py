@@ -167,7 +167,7 @@ def _trends(study: Trends, limit: int) -> tuple[Section, ...]:
         Of("since", lambda shift: shift.since),
         Of("of", lambda shift: shift.what),
         Of("before", lambda shift: _size(shift.what, shift.before), "pid"),
-        Of("behind", lambda shift: _size(shift.what, shift.after), "pid"),
+        Of("after", lambda shift: _size(shift.what, shift.after), "pid"),
         Of("change", lambda shift: change_size(shift.after / shift.before), "pid"),
         notes=("Medians from one change to the next. E-divisive with permutation tests.",),
         tone=lambda shift: "bad" if shift.after > shift.before else "good",
@@ -230,7 +230,7 @@ def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:
         Of("same work", lambda host: host.work, "factor"),
         Of("wall", lambda host: host.wall, "factor", 2),
         Of("queued", lambda host: host.queued, "share"),
-        Of("yardsticks", lambda host: host.yardsticks, "factor", 1),
+        Of("fixed work", lambda host: host.yardsticks, "factor", 1),
         notes=(_HOSTS_NOTE,),
         tone=lambda host: "bad" if _is(host) else "",
     )

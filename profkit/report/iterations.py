@@ -124,8 +124,8 @@ def _sentence(model: IterationModel) -> str:
 
 def _which(model: IterationModel) -> str:
     name = clean(model.iteration)
-    what = f"“{name}”" if model.delimited else f"that begin with “{name}”"
-    place = f"in {clean(model.thread)}"
+    what = f" “{name}”" if model.delimited else f", which begin with “{name}”,"
+    place = f"in thread {clean(model.thread)}"
     if model.rank is not None:
         place += f" of rank {model.rank}"
     elif model.pid is not None:
@@ -133,7 +133,7 @@ def _which(model: IterationModel) -> str:
     if model.consumers > 1:
         place += f", the slowest of {model.consumers} threads that compute"
     left = f"; {model.left_out} more at the start left out, {model.why_left_out}" if model.left_out else ""
-    return f"{model.count:,} {what} {place}{left}"
+    return f"{units.counted(model.count, 'iteration')}{what} {place}{left}"
 
 
 def _rate(model: IterationModel) -> str:

@@ -50,10 +50,10 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "there was no room for its functions in the spool directory (a full disk, or `ulimit -f`): {some} are missing"
     ),
     "forks-unrecorded": (
-        "{forks:process|processes} that it forked could keep nothing, as after it gave up its user, or on a full "
-        "disk: their functions are not in this run"
+        "{forks:process|processes} that it forked could record nothing, for example after a change of user or on a "
+        "full disk: functions run there are not in this run"
     ),
-    "no-samples": "every call was traced, at any overhead: stacks of this Python cannot be sampled here",
+    "no-samples": "every call was traced, whatever the overhead: stacks of this Python cannot be sampled here",
     "tracer-missing": (
         "profkit has no compiled tracer for Python {python}: functions were not recorded, only "
         "counters; with a C compiler, `profkit doctor --build-tracers python{python}` builds one"
@@ -69,8 +69,8 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "recorded from then on (up to Python 3.11, only in that thread)"
     ),
     "waiting-sampled": (
-        "waiting was sampled about {rate:Hz} times a second, not traced: that of a Python function and of the C "
-        "functions it calls is divided among them by their time"
+        "waiting was sampled about {rate:Hz} times a second, not traced: the waiting of a Python function and of "
+        "the C functions it calls is divided in proportion to their times"
     ),
     "waiting-sampling-failed": "sampling of waiting ended early ({subject}): waiting after that is missing",
     "nvtx-patched": (
@@ -216,7 +216,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "functions were not sampled: py-spy is not installed (pip install 'profkit[attach]'): counters only"
     ),
     "attach-not-sampled": "functions were not sampled (py-spy: {subject}): counters only",
-    "attach-begins": "records for {seconds:s}; what the program did before is not recorded",
+    "attach-begins": "recording for {seconds:s}; what the program did before is not recorded",
     "attach-samples": (
         "functions are sampled by py-spy, about {rate:Hz} times a second: this shows their shares of the time, "
         "but not how often they are called or what they wait for; Python 3.14 and newer can be traced"

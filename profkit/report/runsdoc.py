@@ -227,7 +227,7 @@ def _changes(study: History) -> Table:
         Of("since", lambda change: when(runs[change.at])),
         Of("change", lambda change: change_size(change.ratio), "pid"),
         Of("before", lambda change: change.before, "seconds"),
-        Of("behind", lambda change: change.after, "seconds"),
+        Of("after", lambda change: change.after, "seconds"),
         Of("verdict", judged_text),
         Of("revision", lambda change: _revision(runs[change.at]), "text", 1),
         Of("first run", lambda change: ends[runs[change.at].files[0]], "path", 2),

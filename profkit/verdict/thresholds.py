@@ -142,7 +142,7 @@ _TABLE: tuple[_Row, ...] = (
         "part.iterations-wait",
         0.3,
         "share",
-        f"part of the iterations in which the consumer waits ({_BENCH}, slow-store)",
+        f"share of the iterations' time in which the consumer waits ({_BENCH}, slow-store)",
     ),
     ("part.iterations-growth", 0.15, "share", "half of part.iterations-wait"),
     # Code, work, speed

@@ -176,7 +176,7 @@ def _said(test: Test, gated: Gated, fail_on: Any, baseline: str) -> tuple[str, b
     named = _named(fail_on)
     if "any" in named or gated.cause in named:
         return f"slower: {measured}: {why}", True
-    return f"slower, and not for {' or '.join(named)}: {measured}: {why}", False
+    return f"slower, but for another cause than {' or '.join(named)}: {measured}: {why}", False
 
 
 class _Worker:

@@ -257,7 +257,7 @@ def test_forks_of_a_process_that_gave_up_its_user_are_said_to_be_lost(tmp_path: 
     assert calls(run.processes[0])["leaf"] == 300
     assert said(run, "forks-unrecorded").numbers["forks"] == 3
     assert (
-        "3 processes that it forked could keep nothing"
+        "3 processes that it forked could record nothing"
         in in_process(tmp_path, "show", "run.prof", "--full").stdout
     )
 

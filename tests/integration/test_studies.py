@@ -414,8 +414,8 @@ REFUSED: Sequence[tuple[tuple[str, ...], str]] = (
     (("masked.prof",), "masked.prof: its command is masked"),
     (("plain.prof",), "plain.prof: holds no command"),
     (("elsewhere.prof",), "elsewhere.prof: was captured on another machine (elsewhere)"),
-    (("rank.prof",), "rank.prof: is of a job that other commands started too"),
-    (("attached.prof",), "attached.prof: was taken of a program that ran already"),
+    (("rank.prof",), "rank.prof: is one part of a job that other commands also started"),
+    (("attached.prof",), "attached.prof: was captured from a program that was already running"),
     (("slow.prof", "slow.prof", "slow.prof"), "give a run, or a baseline and a run"),
     (("slow.prof", "slow.prof"), "there is no advice"),
 )

@@ -301,7 +301,7 @@ class TestCallsUnknown:
         slower = estimated(loop(slower=1.5, environment=fewer), None)
         found = judged(loop(), slower)
         assert (found.cause, found.rule) == ("slower-machine", "slower-cpu")
-        assert verdict_block(found).headline == "Libraries use other instructions"
+        assert verdict_block(found).headline == "Libraries use another instruction set"
         assert [a.kind for a in found.advice] == ["same-settings", "verify"]
         assert found.advice[0].argv[:3] == ("env", "-u", "NPY_DISABLE_CPU_FEATURES")
         # Where fixed work took longer too, it is the machine.

@@ -128,7 +128,7 @@ def test_no_function_is_dropped_silently() -> None:
     """Each row of the table is listed or counted: those in no list are below the noted share."""
     diff = build.contended()
     text = terminal.render(diff_document(diff), width=200)
-    assert "1 below 0.1 % of the self time on both sides are not listed." in text
+    assert "1 function is not listed: below 0.1 % of the self time on both sides." in text
     everything = html.unescape(markdown.render(diff_document(diff, 0)))
     assert "functions shown" not in everything
     assert all(display_name(row.name) in everything for row in build.ROWS)

@@ -213,7 +213,7 @@ QUOTA = Finding("throttling", "contention", 0.9, kind="cpu-quota", numbers={"thr
 def test_how_targets_ended(ends: tuple[int, int], said: str) -> None:
     numbers = {"baseline-exit": ends[0], "candidate-exit": ends[1]}
     block = verdict_block(Verdict("inconclusive", "unfinished", numbers=numbers))
-    assert block.summary == f"{said}: they may have done different work: their times cannot be compared."
+    assert block.summary == f"{said}: they may have done different work, so their times cannot be compared."
     assert (block.headline, block.cause, block.confidence) == ("One run failed", "inconclusive", None)
 
 
@@ -228,7 +228,7 @@ def test_what_is_wrong_more_often_than_right_is_no_alarm(confidence: float | Non
 @pytest.mark.parametrize(
     ("wall", "queued", "merged", "said"),
     [
-        (10.0, 0.1, (), "No contention for CPUs found: it waited for one for 1.0 % of the time"),
+        (10.0, 0.1, (), "No contention for CPUs found: it waited for a CPU for 1.0 % of the time"),
         (10.0, 2.0, (), "It waited for a CPU for 20.0 % of the time"),
         (0.4, 0.0, (), None),
         (10.0, 0.0, ("running", "queue"), None),

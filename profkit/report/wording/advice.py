@@ -102,7 +102,7 @@ _CACHES: Mapping[str, str] = {
 
 def _keep_compiled(a: Advice) -> str:
     where = f": {_CACHES[a.subject]}" if a.subject in _CACHES else ""
-    return f"keep what was compiled where it can be written and is kept{where}, or run it once before"
+    return f"keep compiled code in a writable directory that persists{where}, or run it once before"
 
 
 def _limit(a: Advice) -> str:
@@ -154,8 +154,8 @@ ADVICE: Mapping[str, str | Callable[[Advice], str | _Line]] = {
         "that programs do not use keeps the files that were read"
     ),
     "compile-once": (
-        "run it once more: byte code is written then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or compile "
-        "the packages once as their owner: python -m compileall"
+        "run it once more: the byte code should exist by then. If that is as slow, unset PYTHONDONTWRITEBYTECODE, or "
+        "compile the packages once as their owner: python -m compileall"
     ),
     "compare-inputs": "compare runs with equal options, inputs, epochs and batch sizes",
     "git-log": lambda a: (_command(a), f"what changed in {a.subject}"),

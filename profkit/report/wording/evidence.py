@@ -88,7 +88,7 @@ SIGNALS: Mapping[str, str] = {
     "blocked.on": "waiting for {what}",
     "helpers.blocked-on": "{subject} in other threads and processes",
     "delivery": "main thread waiting for workers",
-    "iterations.wait": "part of the iterations in which the consumer waited for its loader",
+    "iterations.wait": "share of the iterations' time in which the consumer waited for its loader",
     "calls": "calls, weighted by time",
     "calls.known": "time in functions whose call counts are known well enough",
     "capture": "capture overhead in the wall time",
@@ -234,7 +234,9 @@ READINGS: Mapping[str, str | Callable[[Evidence], str]] = {
     "source-new": "new",
     "source-gone": "gone",
     "source-changed": "changed",
-    "source-lines": lambda e: f"changed: {_lines(_number(e, 'lines') or 0.0)}, per the functions below it",
+    "source-lines": lambda e: (
+        f"changed: {_lines(_number(e, 'lines') or 0.0)}, by the shift of the functions below it"
+    ),
     "median-of-all": "median of all functions: {factor}",
     "scatter-over-functions": lambda e: f"scatter over functions {_number(e, 'spread') or 0:.2f}",
     "another-cpu": "another CPU",

@@ -56,7 +56,7 @@ def history_verdict(study: History) -> VerdictBlock:
 
 def _why(change: Change) -> str:
     sure = "" if change.confidence is None else f", confidence {units.confidence(change.confidence)}"
-    return f"Runs before and after it compared: {judged_text(change)}{sure}."
+    return f"Comparing runs before and after it gives: {judged_text(change)}{sure}."
 
 
 def history_notes(study: History) -> list[str]:

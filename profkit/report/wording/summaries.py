@@ -122,7 +122,8 @@ _PHRASES: Mapping[str, _Template] = {
     ),
     "changed": _changed,
     "stalled": (
-        "The candidate stalled repeatedly for about {lumps.median:s} each (in {lumps.count:count} short functions)"
+        "The candidate stalled repeatedly for about {lumps.median:s} each time (in {lumps.count:count} short "
+        "functions)"
     ),
 }
 
@@ -230,7 +231,7 @@ def _reading(p: _Sentence) -> str:
 
 _COMPILED = (
     " Modules were compiled: their byte code (.pyc) was missing, as in the first run after an "
-    "installation, or Python may not write it."
+    "installation, or because Python is not allowed to write it."
 )
 
 
@@ -256,7 +257,7 @@ def _ended(p: _Sentence) -> str:
                 f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
             )
     text = " and ".join(said)
-    return f"{text[0].upper()}{text[1:]}: they may have done different work: their times cannot be compared."
+    return f"{text[0].upper()}{text[1:]}: they may have done different work, so their times cannot be compared."
 
 
 def _calls_unknown(p: _Sentence) -> str:
@@ -302,8 +303,8 @@ def _undecided(p: _Sentence) -> str:
         )
         return (
             "{function.subject:function} got slower per call ({function.apart:factor} the factor of all functions) "
-            "and makes up {function.part:share} of the added time. It is of a library, or native: more threads than "
-            f"CPUs, more data or another build look alike in a plain profile.{beside}"
+            "and makes up {function.part:share} of the added time. It belongs to a library, or is native: more "
+            f"threads than CPUs, more data or another build look alike in a plain profile.{beside}"
         )
     if n.get("lumps.periodic"):
         return (
@@ -362,7 +363,7 @@ SUMMARIES: Mapping[str, _Template] = {
     ),
     "fewer-python-threads": (
         "The candidate has {python-threads:thread|threads} of Python instead of {python-threads-before:count}, the "
-        "main one among them. The others mostly wait, so the main thread waits longer for fewer of them."
+        "main one included. The others mostly wait, so with fewer of them the main thread waits longer."
     ),
     "more-threads": (
         "The candidate has {threads-at-work:thread|threads} at work instead of {threads-at-work-before:count}: it "
@@ -417,7 +418,7 @@ SUMMARIES: Mapping[str, _Template] = {
     "waits": lambda p: (
         "{account.waits:share} of the lost time is in functions that wait, mainly {subject:function}. "
         + (
-            "It waits for something outside of itself, unless its own processes talk by sockets. "
+            "The program waits for something outside itself, unless its own processes talk over sockets. "
             if p.numbers.get("started.any")
             else "The program started neither processes nor threads, so it waits for something outside itself. "
         )
@@ -428,8 +429,8 @@ SUMMARIES: Mapping[str, _Template] = {
         "{stalled}, as under a CPU quota, whose period is 100 ms. Stop signals at such intervals look the same."
     ),
     "stops": (
-        "{stalled}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop signals, or its "
-        "container was frozen."
+        "{stalled}: longer than a CPU quota's period, and too uniformly for scheduler slices. Stop signals or a "
+        "frozen container do that."
     ),
     "starved": _LOST_SLICES,
     "starved-repeats": _LOST_SLICES,
@@ -477,8 +478,8 @@ SUMMARIES: Mapping[str, _Template] = {
     ),
     "reading": _reading,
     "compiling": (
-        "{jit.named} compiled functions while the program ran: that makes up {jit.part:share} of the lost time. The "
-        "baseline had them compiled, or fewer of them."
+        "{jit.named} compiled functions while the program ran: that makes up {jit.part:share} of the lost time. In "
+        "the baseline they were compiled already, or were fewer."
     ),
     "other-library-code": (
         "Modules of {library.named} that the baseline did not run make up {library.new:share} of the added time, "
@@ -509,11 +510,11 @@ SUMMARIES: Mapping[str, _Template] = {
     ),
     "one-library-function": (
         "Only {subject:function} got slower per call; it makes up {function.part:share} of the added time of all "
-        "functions. It is of Python's own library: its calls have more to do."
+        "functions. It belongs to Python's standard library: its calls have more to do."
     ),
     "slower-cpu": lambda p: (
         "The program takes {time.slowdown:factor} the time, without waiting for a CPU, and its environment selects "
-        "other instructions."
+        "another instruction set."
         if by_instructions(p.numbers)
         else "The same calls take {time.slowdown:factor} the time on another CPU model, without waiting for a CPU."
     ),
@@ -531,8 +532,8 @@ SUMMARIES: Mapping[str, _Template] = {
         "changed their share of the time."
     ),
     "capture-itself": (
-        "Capture overhead changed the wall times more than the program did ({account.capture:share} of both): their "
-        "difference says nothing about the program."
+        "Capture overhead changed the wall times more than the program did ({account.capture:share} of both changes "
+        "together): their difference says nothing about the program."
     ),
     "calls-unknown": _calls_unknown,
     "nothing-decides": _undecided,

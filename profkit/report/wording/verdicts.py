@@ -102,8 +102,8 @@ def run_block(judged: RunVerdict) -> tuple[VerdictBlock, ...]:
     queued = account.seconds("queue") / account.candidate_s
     part = f"for {units.share(queued)} of the time"
     if queued < value("wait.some"):
-        said = "Whether it is slower than elsewhere, only a second run tells: profkit diff."
-        return (VerdictBlock(f"No contention for CPUs found: it waited for one {part}", said, "good"),)
+        said = "Only a second run shows whether it is slower than elsewhere: profkit diff."
+        return (VerdictBlock(f"No contention for CPUs found: it waited for a CPU {part}", said, "good"),)
     said = "That may be usual for this program: compare it with a run on an idle machine, by profkit diff."
     return (VerdictBlock(f"It waited for a CPU {part}", said, "unsure"),)
 
@@ -111,7 +111,7 @@ def run_block(judged: RunVerdict) -> tuple[VerdictBlock, ...]:
 def _in_particular(verdict: Verdict, headline: str) -> str:
     """Add the function with most of the loss, or what was mostly waited for, to a headline."""
     if by_instructions(verdict.numbers):
-        return "Libraries use other instructions"
+        return "Libraries use another instruction set"
     if named := verdict.numbers.get("settings.named"):
         return f"Slowed down by {clean(str(named))}"
     if named := verdict.numbers.get("jit.named"):

@@ -53,7 +53,7 @@ FEWER_WORKERS = _rule(
 
 FEWER_THREADS = _rule(
     id="fewer-threads",
-    about="the same of threads that work, such as those of the pools of libraries",
+    about="fewer threads work, such as those of the libraries' pools: fewer CPUs busy for no more CPU time",
     unless=(*_UNLESS, "fewer-workers", "own-locks"),
     conditions=(
         *_fewer("threads-at-work"),
