@@ -87,17 +87,18 @@ static int keep(struct reader *reader, uint8_t code, enum kind kind, uint32_t va
     return 1;
 }
 
-/* Read the rest of a reference. */
-static const struct object *referred(struct reader *reader) {
+/* Read the rest of a reference: the kind and value of its object. */
+static int referred(struct reader *reader, enum kind *kind, uint32_t *value) {
     if (!has(reader, 4))
-        return NULL;
+        return 0;
     const uint32_t number = word(reader->data + reader->at);
     reader->at += 4;
-    if (number >= reader->objects.count) {
-        irregular(reader);
-        return NULL;
-    }
-    return (const struct object *)reader->objects.items + number;
+    if (number >= reader->objects.count)
+        return irregular(reader);
+    const struct object *const object = (const struct object *)reader->objects.items + number;
+    *kind = object->kind;
+    *value = object->value;
+    return 1;
 }
 
 static int code_of(struct reader *reader, uint8_t *code) {
@@ -112,16 +113,8 @@ static int number(struct reader *reader, enum kind *kind, uint32_t *place) {
     uint8_t code;
     if (!code_of(reader, &code))
         return 0;
-    if (code == 'r') {
-        const struct object *const object = referred(reader);
-        if (object == NULL)
-            return 0;
-        if (object->kind != INTEGER && object->kind != FLOAT)
-            return irregular(reader);
-        *kind = object->kind;
-        *place = object->value;
-        return 1;
-    }
+    if (code == 'r')
+        return referred(reader, kind, place) && (*kind == INTEGER || *kind == FLOAT || irregular(reader));
     size_t width;
     if ((code & CODE) == 'i')
         *kind = INTEGER, width = 4;
@@ -170,16 +163,12 @@ static int text(struct reader *reader, uint32_t *place) {
     uint8_t code;
     if (!code_of(reader, &code))
         return 0;
+    enum kind kind;
+    if (code == 'r')
+        return referred(reader, &kind, place) && (kind == TEXT || irregular(reader));
     uint32_t length;
     uint8_t latin = 0;
     switch (code & CODE) {
-    case 'r': {
-        const struct object *const object = code == 'r' ? referred(reader) : NULL;
-        if (object == NULL || object->kind != TEXT)
-            return reader->outcome == READ ? irregular(reader) : 0;
-        *place = object->value;
-        return 1;
-    }
     case 'z':
     case 'Z':
         latin = 1;
@@ -228,15 +217,9 @@ static int tuple(struct reader *reader, uint8_t code, uint32_t *size) {
 
 /* Read a key or a reference to one, after its code; `place` is its index in `keys`. */
 static int key(struct reader *reader, uint8_t code, uint32_t *place) {
-    if (code == 'r') {
-        const struct object *const object = referred(reader);
-        if (object == NULL)
-            return 0;
-        if (object->kind != KEY)
-            return irregular(reader);
-        *place = object->value;
-        return 1;
-    }
+    enum kind kind;
+    if (code == 'r')
+        return referred(reader, &kind, place) && (kind == KEY || irregular(reader));
     uint32_t size;
     if (!tuple(reader, code, &size))
         return 0;
