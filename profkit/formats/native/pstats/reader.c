@@ -203,16 +203,18 @@ static int text(struct reader *reader, uint32_t *place) {
     return keep(reader, code, TEXT, *place);
 }
 
-/* Read the size of a tuple after its code. */
-static int tuple(struct reader *reader, uint8_t code, uint32_t *size) {
+/* Read the head of a tuple of the wanted size, after its code. */
+static int tuple(struct reader *reader, uint8_t code, uint32_t wanted) {
     const size_t width = (code & CODE) == ')' ? 1 : 4;
     if ((code & CODE) != ')' && (code & CODE) != '(')
         return irregular(reader);
     if (!has(reader, width))
         return 0;
-    *size = width == 1 ? reader->data[reader->at] : word(reader->data + reader->at);
+    const uint32_t size = width == 1 ? reader->data[reader->at] : word(reader->data + reader->at);
     reader->at += width;
-    return 1;
+    if (size != wanted)
+        return irregular(reader);
+    return keep(reader, code, OTHER, 0);
 }
 
 /* Read a key or a reference to one, after its code; `place` is its index in `keys`. */
@@ -220,14 +222,9 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     enum kind kind;
     if (code == 'r')
         return referred(reader, &kind, place) && (kind == KEY || irregular(reader));
-    uint32_t size;
-    if (!tuple(reader, code, &size))
-        return 0;
-    if (size != 3)
-        return irregular(reader);
     /* A container is numbered before its contents, and becomes a key once complete. */
     const size_t own = reader->objects.count;
-    if (!keep(reader, code, OTHER, 0))
+    if (!tuple(reader, code, 3))
         return 0;
     struct key read;
     if (!text(reader, &read.file) || !count(reader, &read.line, 1) || !text(reader, &read.name))
@@ -242,17 +239,6 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     return 1;
 }
 
-/* Read the head of a tuple of the wanted size. */
-static int value_of(struct reader *reader, uint32_t wanted) {
-    uint8_t code;
-    uint32_t size;
-    if (!code_of(reader, &code) || !tuple(reader, code, &size))
-        return 0;
-    if (size != wanted)
-        return irregular(reader);
-    return keep(reader, code, OTHER, 0);
-}
-
 static int open_pairs(struct reader *reader) {
     uint8_t code;
     if (!code_of(reader, &code))
@@ -264,7 +250,8 @@ static int open_pairs(struct reader *reader) {
 
 /* Read the rest of a row after its key: a tuple of `size` objects that begins with costs. Keep it if `wanted`. */
 static int rest_of(struct reader *reader, struct row *row, uint32_t size, int wanted) {
-    if (!value_of(reader, size) || !cost(reader, row, wanted))
+    uint8_t code;
+    if (!code_of(reader, &code) || !tuple(reader, code, size) || !cost(reader, row, wanted))
         return 0;
     if (!wanted)
         return 1;
