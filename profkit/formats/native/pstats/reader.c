@@ -239,15 +239,6 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     return 1;
 }
 
-static int open_pairs(struct reader *reader) {
-    uint8_t code;
-    if (!code_of(reader, &code))
-        return 0;
-    if ((code & CODE) != '{')
-        return irregular(reader);
-    return keep(reader, code, OTHER, 0);
-}
-
 /* Read the rest of a row after its key: a tuple of `size` objects that begins with costs. Keep it if `wanted`. */
 static int rest_of(struct reader *reader, struct row *row, uint32_t size, int wanted) {
     uint8_t code;
@@ -261,32 +252,25 @@ static int rest_of(struct reader *reader, struct row *row, uint32_t size, int wa
     return raw != NULL;
 }
 
-static int callers(struct reader *reader, int32_t callee) {
-    if (!open_pairs(reader))
+/* Read a dictionary: the callers of the entry `callee`, or for -1 the entries, each followed by its callers. */
+static int rows(struct reader *reader, int32_t callee) {
+    const int is_entry = callee == -1;
+    uint8_t code;
+    if (!code_of(reader, &code))
         return 0;
-    for (;;) {
-        uint8_t code;
-        struct row edge = {.callee = callee};
+    if ((code & CODE) != '{')
+        return irregular(reader);
+    if (!keep(reader, code, OTHER, 0))
+        return 0;
+    for (int32_t number = 0;; number++) {
+        struct row row = {.callee = callee};
         if (!code_of(reader, &code))
             return 0;
         if (code == '0')
             return 1;
-        if (!key(reader, code, &edge.key) || !rest_of(reader, &edge, 4, reader->edges))
+        if (!key(reader, code, &row.key) || !rest_of(reader, &row, is_entry ? 5 : 4, is_entry || reader->edges))
             return 0;
-    }
-}
-
-static int entries(struct reader *reader) {
-    if (!open_pairs(reader))
-        return 0;
-    for (int32_t number = 0;; number++) {
-        uint8_t code;
-        struct row entry = {.callee = -1};
-        if (!code_of(reader, &code))
-            return 0;
-        if (code == '0')
-            return reader->at == reader->size || irregular(reader);
-        if (!key(reader, code, &entry.key) || !rest_of(reader, &entry, 5, 1) || !callers(reader, number))
+        if (is_entry && !rows(reader, number))
             return 0;
     }
 }
@@ -296,7 +280,8 @@ enum outcome read_dump(const uint8_t *data, size_t size, int edges, struct dump 
     if (size > INT32_MAX) /* places have 32 bits, as do rows in Python */
         return IRREGULAR;
     struct reader reader = {.data = data, .size = size, .edges = edges, .outcome = READ, .dump = dump};
-    entries(&reader);
+    if (rows(&reader, -1) && reader.at < size)
+        irregular(&reader);
     free(reader.objects.items);
     if (reader.outcome != READ)
         free_dump(dump);
