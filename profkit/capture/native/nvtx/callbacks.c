@@ -44,22 +44,6 @@ static uint16_t domain_id(const struct domain *domain)
     return domain == NULL ? 0 : domain->id;
 }
 
-static uint64_t payload_of(const struct nvtx_attributes *attributes)
-{
-    switch (attributes->payload_type) {
-    case NVTX_PAYLOAD_U64:
-    case NVTX_PAYLOAD_I64:
-    case NVTX_PAYLOAD_F64:
-        return attributes->payload.u64;
-    case NVTX_PAYLOAD_U32:
-    case NVTX_PAYLOAD_I32:
-    case NVTX_PAYLOAD_F32:
-        return attributes->payload.u32; /* the upper half is uninitialised */
-    default:
-        return 0;
-    }
-}
-
 static struct event event_of(uint16_t domain, const struct nvtx_attributes *attributes)
 {
     struct event event = {.domain = domain};
@@ -78,8 +62,9 @@ static struct event event_of(uint16_t domain, const struct nvtx_attributes *attr
     event.category = attributes->category;
     event.color = attributes->color_type == NVTX_COLOR_ARGB ? attributes->color : 0;
     if (attributes->payload_type >= NVTX_PAYLOAD_U64 && attributes->payload_type <= NVTX_PAYLOAD_F32) {
+        bool is_long = attributes->payload_type <= NVTX_PAYLOAD_F64; /* else the upper half is uninitialised */
         event.payload_type = (uint8_t)attributes->payload_type;
-        event.payload = payload_of(attributes);
+        event.payload = is_long ? attributes->payload.u64 : attributes->payload.u32;
     }
     return event;
 }
