@@ -50,15 +50,13 @@ static struct event event_of(uint16_t domain, const struct nvtx_attributes *attr
     /* Later versions may append fields. */
     if (attributes == NULL || attributes->size < sizeof *attributes)
         return event;
-    struct name *name = NULL;
     if (attributes->message_type == NVTX_MESSAGE_REGISTERED)
-        name = attributes->message.registered;
+        event.name = attributes->message.registered;
     else if (attributes->message_type == NVTX_MESSAGE_ASCII)
-        name = names_intern(attributes->message.ascii);
+        event.name = names_intern(attributes->message.ascii);
     else if (attributes->message_type == NVTX_MESSAGE_WIDE)
-        name = names_intern_wide(attributes->message.wide);
-    event.name = name;
-    event.string = names_use(name);
+        event.name = names_intern_wide(attributes->message.wide);
+    event.string = names_use(event.name);
     event.category = attributes->category;
     event.color = attributes->color_type == NVTX_COLOR_ARGB ? attributes->color : 0;
     if (attributes->payload_type >= NVTX_PAYLOAD_U64 && attributes->payload_type <= NVTX_PAYLOAD_F32) {
