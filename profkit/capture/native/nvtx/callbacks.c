@@ -332,16 +332,12 @@ EXPORTED void profkit_nvtx_end(uint64_t id)
         end(id);
 }
 
-EXPORTED void profkit_nvtx_listen(const struct range_listener *to);
-
-void profkit_nvtx_listen(const struct range_listener *to)
+EXPORTED void profkit_nvtx_listen(const struct range_listener *to)
 {
     atomic_store_explicit(&listener, to, memory_order_release);
 }
 
-EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain);
-
-bool profkit_nvtx_watch(const char *name, const char *domain)
+EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain)
 {
     if (!collector_ready())
         return false;

@@ -104,11 +104,6 @@ static inline struct record *threads_slot(void)
 #include "abi.h"
 
 void callbacks_install(nvtx_get_export_table get);
-int profkit_nvtx_push(const char *text);
-int profkit_nvtx_pop(void);
-void profkit_nvtx_mark(const char *text);
-uint64_t profkit_nvtx_start(const char *text);
-void profkit_nvtx_end(uint64_t id);
 
 /* inject.c */
 
