@@ -42,7 +42,7 @@ bool files_open(void);
 bool files_chunk(size_t bytes, struct chunk *chunk);
 void files_drop_chunk(const struct chunk *chunk);
 bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes);
-void files_count_lost(uint64_t events);
+void files_count_lost(void);
 void files_count_folded(void);
 void files_forget(uint32_t fork_parent);
 

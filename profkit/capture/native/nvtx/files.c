@@ -183,10 +183,10 @@ bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
     return true;
 }
 
-void files_count_lost(uint64_t events)
+void files_count_lost(void)
 {
     struct event_header *page = atomic_load(&counters);
-    atomic_fetch_add(page != NULL ? &page->lost : &lost_before, events);
+    atomic_fetch_add(page != NULL ? &page->lost : &lost_before, 1);
 }
 
 void files_count_folded(void)
