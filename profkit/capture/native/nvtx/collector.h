@@ -16,12 +16,14 @@ enum { MOST_TEXT = 4000 };
  * call per event. */
 #define RETRY_NS 100000000ull
 
-static inline uint64_t now_ns(void)
+static inline uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+static inline uint64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 /* Held everywhere but on the hot path, and across a fork. */
 extern pthread_mutex_t collector_lock;
