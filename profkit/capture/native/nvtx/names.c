@@ -297,12 +297,8 @@ static struct pending *define(enum definition_kind kind, uint32_t id, uint32_t e
         fresh = malloc(sizeof *fresh + bytes);
     if (fresh == NULL)
         return NULL;
-    fresh->kind = kind;
-    fresh->id = id;
-    fresh->extra = extra;
-    fresh->bytes = bytes;
+    *fresh = (struct pending){.kind = kind, .id = id, .extra = extra, .bytes = bytes};
     memcpy(fresh->text, text, bytes);
-    fresh->next = NULL;
     *last_definition = fresh;
     last_definition = &fresh->next;
     definition_count++;
