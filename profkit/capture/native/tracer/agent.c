@@ -2,10 +2,8 @@
 
 #include "tables.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "store.h"

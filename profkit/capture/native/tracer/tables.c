@@ -1,12 +1,9 @@
 #include "tables.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent.h"
-#include "clock.h"
 #include "fold.h"
 #include "layout.h"
 #include "names.h"
