@@ -137,13 +137,13 @@ static int on_adopted_event(PyObject *self, PyFrameObject *frame, int what, PyOb
 
 /* Python 3.8 lacks these functions, and the thread argument. */
 #if PY_VERSION_HEX >= 0x03090000
-typedef _PyFrameEvalFunction frame_runner;
-static frame_runner runner(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
-static void set_runner(frame_runner run) { _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), run); }
+static _PyFrameEvalFunction runner(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
+static void set_runner(_PyFrameEvalFunction run) { _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), run); }
+#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(thread, frame, throwing)
 #else
-typedef PyObject *(*frame_runner)(PyFrameObject *, int);
-static frame_runner runner(void) { return _PyInterpreterState_Get()->eval_frame; }
-static void set_runner(frame_runner run) { _PyInterpreterState_Get()->eval_frame = run; }
+static _PyFrameEvalFunction runner(void) { return _PyInterpreterState_Get()->eval_frame; }
+static void set_runner(_PyFrameEvalFunction run) { _PyInterpreterState_Get()->eval_frame = run; }
+#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(frame, throwing)
 #endif
 
 static void adopt_thread(void) {
@@ -155,12 +155,6 @@ static void adopt_thread(void) {
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
 }
-
-#if PY_VERSION_HEX >= 0x03090000
-#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(thread, frame, throwing)
-#else
-#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(frame, throwing)
-#endif
 
 static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, int throwing) {
     if (UNLIKELY(!thread->c_profilefunc && adopter && !has_own))
