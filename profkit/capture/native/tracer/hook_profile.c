@@ -38,8 +38,7 @@ static inline void set_traced(PyThreadState *thread, bool on) { thread->use_trac
 #endif
 #endif
 
-static inline PyObject *code_run(const frame_to_run *frame) { return (PyObject *)frame->f_code; }
-static inline PyObject *code_of(const PyFrameObject *frame) { return code_run(running_of(frame)); }
+static inline PyObject *code_of(const PyFrameObject *frame) { return (PyObject *)running_of(frame)->f_code; }
 
 static inline int book_event(struct table *table, PyFrameObject *frame, int what, PyObject *argument) {
     if (what == PyTrace_CALL) {
