@@ -19,6 +19,10 @@
 /* Exported, but not in the limited API's headers. */
 extern int PyGILState_Check(void);
 
+#if PY_VERSION_HEX < 0x03090000
+#define PyInterpreterState_Get _PyInterpreterState_Get
+#endif
+
 /* Return an attribute, a new reference; NULL without an exception. */
 static inline PyObject *attribute(PyObject *of, const char *name) {
     PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;
