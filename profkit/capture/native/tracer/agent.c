@@ -19,13 +19,6 @@ bool agent_serving;
 
 static PyObject *remind_function, *range_function, *begin_function;
 
-static void exchange(PyObject **place, PyObject *value) {
-    PyObject *before = *place;
-    Py_XINCREF(value);
-    *place = value;
-    Py_XDECREF(before);
-}
-
 void agent_serve(PyObject *remind, double seconds) {
     exchange(&remind_function, remind);
     agent_serving = remind != NULL;

@@ -23,6 +23,14 @@ extern int PyGILState_Check(void);
 #define PyInterpreterState_Get _PyInterpreterState_Get
 #endif
 
+/* Keep another object, or NULL, in the place of one. */
+static inline void exchange(PyObject **place, PyObject *value) {
+    PyObject *before = *place;
+    Py_XINCREF(value);
+    *place = value;
+    Py_XDECREF(before);
+}
+
 /* Return an attribute, a new reference; NULL without an exception. */
 static inline PyObject *attribute(PyObject *of, const char *name) {
     PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;

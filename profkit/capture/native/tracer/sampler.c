@@ -477,13 +477,10 @@ static bool start_threads(void) {
 
 static bool start(void *(*what)(void *of), PyObject *function) {
     static bool has_locks = false;
-    PyObject *before = change_function;
     if (!has_locks)
         make_locks();
     has_locks = true;
-    Py_XINCREF(function);
-    change_function = function;
-    Py_XDECREF(before);
+    exchange(&change_function, function);
     work = what;
     wanted_again = forking > 0;
     return started || wanted_again || start_threads();
