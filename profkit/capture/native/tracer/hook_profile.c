@@ -259,17 +259,19 @@ int hook_disable(struct collector *collector) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* The interpreter's own function would call audit hooks each time. This holds no reference. */
+static void put_function(PyThreadState *thread, Py_tracefunc function) {
+    thread->c_profilefunc = function;
+    set_traced(thread, function || thread->c_tracefunc);
+}
+
 /* PyEval_SetProfile() for any thread; with the GIL, no thread of this interpreter is in a profile function. */
 static int set_profile(PyThreadState *thread, Py_tracefunc function, PyObject *object) {
 #if PY_VERSION_HEX >= 0x030A0000
     return _PyEval_SetProfile(thread, function, object);
 #else
-    PyObject *before = thread->c_profileobj;
-    Py_XINCREF(object);
-    thread->c_profilefunc = function;
-    thread->c_profileobj = object;
-    thread->use_tracing = function != NULL || thread->c_tracefunc != NULL;
-    Py_XDECREF(before);
+    put_function(thread, function);
+    exchange(&thread->c_profileobj, object);
     return 0;
 #endif
 }
@@ -369,12 +371,6 @@ static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what,
     }
     tiers_burst_taken += clock_ticks() - begun;
     return 0;
-}
-
-/* The interpreter's own function would call audit hooks each time. This holds no reference. */
-static void put_function(PyThreadState *thread, Py_tracefunc function) {
-    thread->c_profilefunc = function;
-    set_traced(thread, function || thread->c_tracefunc);
 }
 
 bool hook_burst(bool on) {
