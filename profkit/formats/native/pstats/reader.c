@@ -145,11 +145,7 @@ static int seconds(struct reader *reader, double *value, int wanted) {
     uint32_t place;
     if (!number(reader, &kind, &place))
         return 0;
-    if (kind == INTEGER) {
-        *value = integer(reader->data + place);
-        return 1;
-    }
-    *value = real(reader->data + place);
+    *value = kind == INTEGER ? integer(reader->data + place) : real(reader->data + place);
     return isfinite(*value) || !wanted || irregular(reader);
 }
 
