@@ -82,8 +82,7 @@ static int keep(struct reader *reader, uint8_t code, enum kind kind, uint32_t va
     struct object *const object = append(reader, &reader->objects, sizeof *object);
     if (object == NULL)
         return 0;
-    object->kind = kind;
-    object->value = value;
+    *object = (struct object){kind, value};
     return 1;
 }
 
