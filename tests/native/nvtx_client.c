@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include "nvtx_client.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>

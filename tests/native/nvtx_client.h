@@ -14,7 +14,7 @@
 
 typedef void (*client_function)(void);
 
-struct client_event {
+typedef struct {
     uint16_t version, size;
     uint32_t category;
     int32_t color_type;
@@ -30,7 +30,7 @@ struct client_event {
     } payload;
     int32_t message_type;
     const void *message;
-};
+} event_t;
 
 static client_function core_functions[16], core2_functions[16];
 static client_function *core_table[16], *core2_table[16];
@@ -84,8 +84,6 @@ static int client_load(void)
 #define CORE(id, type) ((type)core_functions[id])
 #define CORE2(id, type) ((type)core2_functions[id])
 
-typedef struct client_event event_t;
-
 static inline void nv_mark(const char *t) { CORE(2, void (*)(const char *))(t); }
 static inline void nv_mark_wide(const wchar_t *t) { CORE(3, void (*)(const wchar_t *))(t); }
 static inline uint64_t nv_start(const char *t) { return CORE(5, uint64_t (*)(const char *))(t); }
@@ -115,13 +113,7 @@ static inline void nv_domain_destroy(void *d) { CORE2(14, void (*)(void *))(d); 
 
 static inline event_t event_registered(void *handle)
 {
-    event_t event;
-    memset(&event, 0, sizeof event);
-    event.version = 3;
-    event.size = sizeof event;
-    event.message_type = 3;
-    event.message = handle;
-    return event;
+    return (event_t){.version = 3, .size = sizeof(event_t), .message_type = 3, .message = handle};
 }
 
 #endif

@@ -44,42 +44,25 @@ static uint16_t domain_id(const struct domain *domain)
     return domain == NULL ? 0 : domain->id;
 }
 
-static uint64_t payload_of(const struct nvtx_attributes *attributes)
-{
-    switch (attributes->payload_type) {
-    case NVTX_PAYLOAD_U64:
-    case NVTX_PAYLOAD_I64:
-    case NVTX_PAYLOAD_F64:
-        return attributes->payload.u64;
-    case NVTX_PAYLOAD_U32:
-    case NVTX_PAYLOAD_I32:
-    case NVTX_PAYLOAD_F32:
-        return attributes->payload.u32; /* the upper half is uninitialised */
-    default:
-        return 0;
-    }
-}
-
 static struct event event_of(uint16_t domain, const struct nvtx_attributes *attributes)
 {
     struct event event = {.domain = domain};
     /* Later versions may append fields. */
     if (attributes == NULL || attributes->size < sizeof *attributes)
         return event;
-    struct name *name = NULL;
     if (attributes->message_type == NVTX_MESSAGE_REGISTERED)
-        name = attributes->message.registered;
+        event.name = attributes->message.registered;
     else if (attributes->message_type == NVTX_MESSAGE_ASCII)
-        name = names_intern(attributes->message.ascii);
+        event.name = names_intern(attributes->message.ascii);
     else if (attributes->message_type == NVTX_MESSAGE_WIDE)
-        name = names_intern_wide(attributes->message.wide);
-    event.name = name;
-    event.string = names_use(name);
+        event.name = names_intern_wide(attributes->message.wide);
+    event.string = names_use(event.name);
     event.category = attributes->category;
     event.color = attributes->color_type == NVTX_COLOR_ARGB ? attributes->color : 0;
     if (attributes->payload_type >= NVTX_PAYLOAD_U64 && attributes->payload_type <= NVTX_PAYLOAD_F32) {
+        bool is_long = attributes->payload_type <= NVTX_PAYLOAD_F64; /* else the upper half is uninitialised */
         event.payload_type = (uint8_t)attributes->payload_type;
-        event.payload = payload_of(attributes);
+        event.payload = is_long ? attributes->payload.u64 : attributes->payload.u32;
     }
     return event;
 }
@@ -349,16 +332,12 @@ EXPORTED void profkit_nvtx_end(uint64_t id)
         end(id);
 }
 
-EXPORTED void profkit_nvtx_listen(const struct range_listener *to);
-
-void profkit_nvtx_listen(const struct range_listener *to)
+EXPORTED void profkit_nvtx_listen(const struct range_listener *to)
 {
     atomic_store_explicit(&listener, to, memory_order_release);
 }
 
-EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain);
-
-bool profkit_nvtx_watch(const char *name, const char *domain)
+EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain)
 {
     if (!collector_ready())
         return false;

@@ -16,12 +16,14 @@ enum { MOST_TEXT = 4000 };
  * call per event. */
 #define RETRY_NS 100000000ull
 
-static inline uint64_t now_ns(void)
+static inline uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+static inline uint64_t now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
 
 /* Held everywhere but on the hot path, and across a fork. */
 extern pthread_mutex_t collector_lock;
@@ -42,7 +44,7 @@ bool files_open(void);
 bool files_chunk(size_t bytes, struct chunk *chunk);
 void files_drop_chunk(const struct chunk *chunk);
 bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes);
-void files_count_lost(uint64_t events);
+void files_count_lost(void);
 void files_count_folded(void);
 void files_forget(uint32_t fork_parent);
 
@@ -104,11 +106,6 @@ static inline struct record *threads_slot(void)
 #include "abi.h"
 
 void callbacks_install(nvtx_get_export_table get);
-int profkit_nvtx_push(const char *text);
-int profkit_nvtx_pop(void);
-void profkit_nvtx_mark(const char *text);
-uint64_t profkit_nvtx_start(const char *text);
-void profkit_nvtx_end(uint64_t id);
 
 /* inject.c */
 

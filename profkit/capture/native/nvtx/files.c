@@ -69,13 +69,6 @@ static void unmap(void *memory, size_t bytes)
         munmap((char *)memory - before, before + bytes);
 }
 
-static uint64_t realtime_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void define_command(void)
 {
     char text[COMMAND_ROOM];
@@ -100,7 +93,7 @@ bool files_open(void)
     if (uname(&system) != 0)
         return false;
     struct event_header *page = NULL;
-    uint64_t micros = realtime_ns() / 1000;
+    uint64_t micros = clock_ns(CLOCK_REALTIME) / 1000;
     for (int attempt = 0; attempt < 16 && page == NULL; attempt++) {
         int wrote = snprintf(event_path, sizeof event_path, "%s/%s-%ld-%llu.nvtx", spool, system.nodename,
                              (long)getpid(), (unsigned long long)(micros + (uint64_t)attempt));
@@ -124,7 +117,7 @@ bool files_open(void)
     page->fork_parent = forked_from;
     page->generation = collector_generation & 0xFFFF;
     page->monotonic_ns = now_ns();
-    page->realtime_ns = realtime_ns();
+    page->realtime_ns = clock_ns(CLOCK_REALTIME);
     atomic_store(&page->bytes, HEADER_BYTES);
     memcpy(page->magic, EVENT_MAGIC, sizeof page->magic);
     header = page;
@@ -183,10 +176,10 @@ bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
     return true;
 }
 
-void files_count_lost(uint64_t events)
+void files_count_lost(void)
 {
     struct event_header *page = atomic_load(&counters);
-    atomic_fetch_add(page != NULL ? &page->lost : &lost_before, events);
+    atomic_fetch_add(page != NULL ? &page->lost : &lost_before, 1);
 }
 
 void files_count_folded(void)

@@ -224,26 +224,16 @@ __attribute__((noinline)) struct name *names_intern_wide(const wchar_t *text)
 /* Write a wide text as UTF-8 with a NUL, whatever the locale; return its bytes. */
 size_t names_narrow(const wchar_t *wide, char *text, size_t room)
 {
+    static const uint8_t heads[] = {0, 0xC0, 0xE0, 0xF0}; /* by the bytes that follow */
     size_t used = 0;
     for (; *wide != 0 && used + 5 <= room; wide++) {
         uint32_t c = (uint32_t)*wide;
         if (c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
             c = 0xFFFD;
-        if (c < 0x80) {
-            text[used++] = (char)c;
-        } else if (c < 0x800) {
-            text[used++] = (char)(0xC0 | c >> 6);
-            text[used++] = (char)(0x80 | (c & 0x3F));
-        } else if (c < 0x10000) {
-            text[used++] = (char)(0xE0 | c >> 12);
-            text[used++] = (char)(0x80 | (c >> 6 & 0x3F));
-            text[used++] = (char)(0x80 | (c & 0x3F));
-        } else {
-            text[used++] = (char)(0xF0 | c >> 18);
-            text[used++] = (char)(0x80 | (c >> 12 & 0x3F));
-            text[used++] = (char)(0x80 | (c >> 6 & 0x3F));
-            text[used++] = (char)(0x80 | (c & 0x3F));
-        }
+        unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+        text[used++] = (char)(heads[more] | c >> (6 * more));
+        while (more-- > 0)
+            text[used++] = (char)(0x80 | (c >> (6 * more) & 0x3F));
     }
     text[used] = '\0';
     return used;
@@ -307,12 +297,8 @@ static struct pending *define(enum definition_kind kind, uint32_t id, uint32_t e
         fresh = malloc(sizeof *fresh + bytes);
     if (fresh == NULL)
         return NULL;
-    fresh->kind = kind;
-    fresh->id = id;
-    fresh->extra = extra;
-    fresh->bytes = bytes;
+    *fresh = (struct pending){.kind = kind, .id = id, .extra = extra, .bytes = bytes};
     memcpy(fresh->text, text, bytes);
-    fresh->next = NULL;
     *last_definition = fresh;
     last_definition = &fresh->next;
     definition_count++;

@@ -117,22 +117,18 @@ struct record *threads_slow_slot(void)
 {
     uint64_t now = now_ns();
     struct thread *self = thread_self != NULL ? thread_self : thread_begins();
-    if (self == NULL) {
-        files_count_lost(1);
-        return NULL;
+    bool room = false;
+    if (self != NULL && now >= self->retry_ns) {
+        pthread_mutex_lock(&collector_lock);
+        room = take_room(self);
+        pthread_mutex_unlock(&collector_lock);
+        if (!room)
+            self->retry_ns = now + RETRY_NS;
     }
-    if (now < self->retry_ns) {
-        self->lost++;
-        files_count_lost(1);
-        return NULL;
-    }
-    pthread_mutex_lock(&collector_lock);
-    bool room = take_room(self);
-    pthread_mutex_unlock(&collector_lock);
     if (!room) {
-        self->retry_ns = now + RETRY_NS;
-        self->lost++;
-        files_count_lost(1);
+        if (self != NULL)
+            self->lost++;
+        files_count_lost();
         return NULL;
     }
     put(self, RECORD_SEGMENT, self->serial, now, (uint64_t)syscall(SYS_gettid));

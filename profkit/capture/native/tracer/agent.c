@@ -2,10 +2,8 @@
 
 #include "tables.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "store.h"
@@ -20,13 +18,6 @@ int64_t agent_due = INT64_MAX;
 bool agent_serving;
 
 static PyObject *remind_function, *range_function, *begin_function;
-
-static void exchange(PyObject **place, PyObject *value) {
-    PyObject *before = *place;
-    Py_XINCREF(value);
-    *place = value;
-    Py_XDECREF(before);
-}
 
 void agent_serve(PyObject *remind, double seconds) {
     exchange(&remind_function, remind);

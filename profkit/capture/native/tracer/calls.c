@@ -2,22 +2,11 @@
 
 #include <stdlib.h>
 
-static void close_down_to(struct table *table, const struct call *found) {
-    int64_t now = clock_ticks();
-    if (now - table->last > table->long_gap || now > table->due)
-        now = waiting_charge(table, table->top, now);
-    table->last = now;
-    now = table_time(table, now);
-    if (table->context)
-        ranges_charge(table, table->top->function, now);
-    while (table->top >= found)
-        call_closes(table, now);
-}
-
 void calls_resynchronise(struct table *table, const void *key) {
     const struct call *found = table_open_call(table, key);
-    if (found)
-        close_down_to(table, found);
+    int64_t now = found ? call_runs_until_now(table, 0) : 0;
+    while (found && table->top >= found)
+        call_closes(table, now);
 }
 
 void calls_abandon_all(struct table *table) {

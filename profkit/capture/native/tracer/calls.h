@@ -123,21 +123,22 @@ static inline void call_closes(struct table *table, int64_t now) {
     table->top->children += now - call->start;
 }
 
-static inline void call_ends_here(struct table *table, const struct probe *probe) {
+/* Charge the innermost call until now, of which `taken` ticks are the tracer's; return the time by table_time(). */
+static inline int64_t call_runs_until_now(struct table *table, int64_t taken) {
     int64_t now = clock_ticks();
     if (UNLIKELY(now - table->last > table->long_gap || now > table->due))
         now = waiting_charge(table, table->top, now);
     table->last = now;
-    table->taken += probe->inside;
+    table->taken += taken;
     now = table_time(table, now);
     if (UNLIKELY(table->context != NULL))
         ranges_charge(table, table->top->function, now);
-    call_closes(table, now);
+    return now;
 }
 
 static inline void call_ends(struct table *table, const void *key, const struct probe *probe) {
     if (LIKELY(table->top->key == key))
-        call_ends_here(table, probe);
+        call_closes(table, call_runs_until_now(table, probe->inside));
     else
         calls_resynchronise(table, key);
 }

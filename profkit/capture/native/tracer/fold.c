@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "lines.h"
-#include "names.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"

@@ -38,8 +38,7 @@ static inline void set_traced(PyThreadState *thread, bool on) { thread->use_trac
 #endif
 #endif
 
-static inline PyObject *code_run(const frame_to_run *frame) { return (PyObject *)frame->f_code; }
-static inline PyObject *code_of(const PyFrameObject *frame) { return code_run(running_of(frame)); }
+static inline PyObject *code_of(const PyFrameObject *frame) { return (PyObject *)running_of(frame)->f_code; }
 
 static inline int book_event(struct table *table, PyFrameObject *frame, int what, PyObject *argument) {
     if (what == PyTrace_CALL) {
@@ -137,13 +136,13 @@ static int on_adopted_event(PyObject *self, PyFrameObject *frame, int what, PyOb
 
 /* Python 3.8 lacks these functions, and the thread argument. */
 #if PY_VERSION_HEX >= 0x03090000
-typedef _PyFrameEvalFunction frame_runner;
-static frame_runner runner(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
-static void set_runner(frame_runner run) { _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), run); }
+static _PyFrameEvalFunction runner(void) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()); }
+static void set_runner(_PyFrameEvalFunction run) { _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), run); }
+#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(thread, frame, throwing)
 #else
-typedef PyObject *(*frame_runner)(PyFrameObject *, int);
-static frame_runner runner(void) { return _PyInterpreterState_Get()->eval_frame; }
-static void set_runner(frame_runner run) { _PyInterpreterState_Get()->eval_frame = run; }
+static _PyFrameEvalFunction runner(void) { return _PyInterpreterState_Get()->eval_frame; }
+static void set_runner(_PyFrameEvalFunction run) { _PyInterpreterState_Get()->eval_frame = run; }
+#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(frame, throwing)
 #endif
 
 static void adopt_thread(void) {
@@ -155,12 +154,6 @@ static void adopt_thread(void) {
     PyErr_Clear();
     PyErr_Restore(type, value, traceback);
 }
-
-#if PY_VERSION_HEX >= 0x03090000
-#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(thread, frame, throwing)
-#else
-#define RUN(thread, frame, throwing) _PyEval_EvalFrameDefault(frame, throwing)
-#endif
 
 static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, int throwing) {
     if (UNLIKELY(!thread->c_profilefunc && adopter && !has_own))
@@ -266,17 +259,19 @@ int hook_disable(struct collector *collector) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* The interpreter's own function would call audit hooks each time. This holds no reference. */
+static void put_function(PyThreadState *thread, Py_tracefunc function) {
+    thread->c_profilefunc = function;
+    set_traced(thread, function || thread->c_tracefunc);
+}
+
 /* PyEval_SetProfile() for any thread; with the GIL, no thread of this interpreter is in a profile function. */
 static int set_profile(PyThreadState *thread, Py_tracefunc function, PyObject *object) {
 #if PY_VERSION_HEX >= 0x030A0000
     return _PyEval_SetProfile(thread, function, object);
 #else
-    PyObject *before = thread->c_profileobj;
-    Py_XINCREF(object);
-    thread->c_profilefunc = function;
-    thread->c_profileobj = object;
-    thread->use_tracing = function != NULL || thread->c_tracefunc != NULL;
-    Py_XDECREF(before);
+    put_function(thread, function);
+    exchange(&thread->c_profileobj, object);
     return 0;
 #endif
 }
@@ -376,12 +371,6 @@ static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what,
     }
     tiers_burst_taken += clock_ticks() - begun;
     return 0;
-}
-
-/* The interpreter's own function would call audit hooks each time. This holds no reference. */
-static void put_function(PyThreadState *thread, Py_tracefunc function) {
-    thread->c_profilefunc = function;
-    set_traced(thread, function || thread->c_tracefunc);
 }
 
 bool hook_burst(bool on) {

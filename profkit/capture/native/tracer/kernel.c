@@ -259,11 +259,8 @@ static bool read_at_once(int fd, clockid_t clock, struct reading *reading) {
 
 bool kernel_read_own(struct reading *reading) {
     struct os_thread *thread = this_thread();
-    if (!thread)
-        return false;
-    if (!is_open(&thread->schedstat, "/proc/thread-self/schedstat"))
-        return false;
-    return read_at_once(thread->schedstat.descriptor, CLOCK_THREAD_CPUTIME_ID, reading);
+    return thread && is_open(&thread->schedstat, "/proc/thread-self/schedstat") &&
+           read_at_once(thread->schedstat.descriptor, CLOCK_THREAD_CPUTIME_ID, reading);
 }
 
 static bool open_of(pid_t thread, const char *name, struct kernel_file *file) {

@@ -145,19 +145,17 @@ int labels_start(void) {
 }
 
 /* Ends of file names whose functions open ranges for their callers. */
-#define END(text) {text, sizeof text - 1}
-static const struct {
-    const char *text;
-    size_t bytes;
-} passing_on[] = {
-    END("/nvtx/nvtx.py"),         END("/contextlib.py"),           END("/torch/cuda/nvtx.py"),
-    END("/torch/autograd/profiler.py"), END("/cupyx/profiler/_time_range.py"), END("<frozen profkit.torch_nvtx>"),
+static const char *const passing_on[] = {
+    "/nvtx/nvtx.py", "/contextlib.py", "/torch/cuda/nvtx.py",
+    "/torch/autograd/profiler.py", "/cupyx/profiler/_time_range.py", "<frozen profkit.torch_nvtx>",
 };
 
 bool label_passes_on(const char *file) {
     size_t size = strlen(file);
-    for (size_t i = 0; i < sizeof passing_on / sizeof *passing_on; i++)
-        if (size >= passing_on[i].bytes && !memcmp(file + size - passing_on[i].bytes, passing_on[i].text, passing_on[i].bytes))
+    for (size_t i = 0; i < sizeof passing_on / sizeof *passing_on; i++) {
+        size_t bytes = strlen(passing_on[i]);
+        if (size >= bytes && !strcmp(file + size - bytes, passing_on[i]))
             return true;
+    }
     return false;
 }

@@ -319,16 +319,6 @@ static int64_t charge_stop(struct seen_thread *seen, int64_t off) {
     return off - stopped;
 }
 
-/* Note that the process was stopped: threads did not wait for what they were seen to wait for. */
-static void note_stop(int64_t ns) {
-    for (size_t i = 0; i < n_threads; i++) {
-        struct seen_thread *seen = threads[i];
-        seen->stopped += seen->there || tiers_now() == TIER_EXACT ? ns : 0;
-        set_where(seen, seen->charge >= 0 ? where_of(seen, PAUSE_NONE) : NOWHERE);
-        seen->what = PAUSE_NONE;
-    }
-}
-
 /* See what a thread waits for, in the exact tier, where the tracer measures for how long. */
 static void see_wait(struct seen_thread *seen, int64_t ran) {
     int64_t now = clock_monotonic_ns(), off = seen->at ? now - seen->at - ran : 0;
@@ -587,8 +577,12 @@ struct seen *looks_take(struct seen_thread **ended) {
 
 void looks_stopped(int64_t ns) {
     was_stopped = ns > 0;
-    if (was_stopped)
-        note_stop(ns);
+    for (size_t i = 0; was_stopped && i < n_threads; i++) {
+        struct seen_thread *seen = threads[i];
+        seen->stopped += seen->there || tiers_now() == TIER_EXACT ? ns : 0;
+        set_where(seen, seen->charge >= 0 ? where_of(seen, PAUSE_NONE) : NOWHERE);
+        seen->what = PAUSE_NONE;
+    }
 }
 
 void looks_forget_all(void) {

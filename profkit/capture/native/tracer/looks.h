@@ -40,7 +40,6 @@ struct seen_thread {
     int64_t stopped;         /* uncharged ns for which the process was stopped */
 };
 
-
 /* The part of a charge spent at one place of its innermost frame. */
 struct spot {
     struct spot *next;

@@ -274,9 +274,7 @@ static struct PyModuleDef definition = {
     .m_size = -1, /* one state per process: interpreters with their own GIL must not import it */
 };
 
-__attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void);
-
-PyMODINIT_FUNC MODULE_INIT(void) {
+__attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void) {
     if (refuse_other_threading() < 0 || refuse_other_version() < 0 || labels_start() < 0 || hook_start() < 0)
         return NULL;
     if (!kernel_start()) {

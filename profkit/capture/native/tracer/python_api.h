@@ -19,6 +19,18 @@
 /* Exported, but not in the limited API's headers. */
 extern int PyGILState_Check(void);
 
+#if PY_VERSION_HEX < 0x03090000
+#define PyInterpreterState_Get _PyInterpreterState_Get
+#endif
+
+/* Keep another object, or NULL, in the place of one. */
+static inline void exchange(PyObject **place, PyObject *value) {
+    PyObject *before = *place;
+    Py_XINCREF(value);
+    *place = value;
+    Py_XDECREF(before);
+}
+
 /* Return an attribute, a new reference; NULL without an exception. */
 static inline PyObject *attribute(PyObject *of, const char *name) {
     PyObject *value = of ? PyObject_GetAttrString(of, name) : NULL;

@@ -467,31 +467,20 @@ static void make_locks(void) {
     pthread_condattr_destroy(&attributes);
 }
 
-static PyInterpreterState *interpreter(void) {
-#if !defined(PROFKIT_ABI3) && PY_VERSION_HEX < 0x03090000
-    return _PyInterpreterState_Get();
-#else
-    return PyInterpreterState_Get();
-#endif
-}
-
 static bool start_threads(void) {
     stopping = woken = ordered = looked_last = changing = false;
     errand = NULL;
     looks = 0;
     random_state = (uint64_t)clock_monotonic_ns() * UINT64_C(0x9E3779B97F4A7C15) | 1;
-    return started = joinable = create(&booker, work, interpreter());
+    return started = joinable = create(&booker, work, PyInterpreterState_Get());
 }
 
 static bool start(void *(*what)(void *of), PyObject *function) {
     static bool has_locks = false;
-    PyObject *before = change_function;
     if (!has_locks)
         make_locks();
     has_locks = true;
-    Py_XINCREF(function);
-    change_function = function;
-    Py_XDECREF(before);
+    exchange(&change_function, function);
     work = what;
     wanted_again = forking > 0;
     return started || wanted_again || start_threads();

@@ -91,7 +91,7 @@ bool seldom_counts(void) {
     return on;
 }
 
-void seldom_missed(void) {
+static void seldom_missed(void) {
     missed = true;
     if (store_header)
         store_header->tiers.counted = 0;

@@ -17,9 +17,6 @@ bool seldom_count(bool on);
 /* Whether calls are counted, and none was missed. */
 bool seldom_counts(void);
 
-/* Note that some calls were missed: the counts are incomplete. */
-void seldom_missed(void);
-
 /* Count a call of `code` that begins in this thread; false to stop counting it. */
 bool seldom_call(PyObject *code);
 

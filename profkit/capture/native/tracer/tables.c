@@ -1,12 +1,9 @@
 #include "tables.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "agent.h"
-#include "clock.h"
 #include "fold.h"
 #include "layout.h"
 #include "names.h"
@@ -117,21 +114,16 @@ static struct table *new_table(void) {
     table->mapped = block->mapped;
     table->generation = kernel_generation;
     pthread_mutex_init(&table->lock, NULL);
-    table->stack = store_content(FIRST_CALLS * sizeof *table->stack, BLOCK_STACK, table->number);
+    table->top = table->stack = store_content(FIRST_CALLS * sizeof *table->stack, BLOCK_STACK, table->number);
     table->base = add_function(table, NULL);
     atomic_init(&table->references, 1);
-    if (!table->stack || !table->base) {
+    if (!table->stack || !table->base || !paths_start(table)) {
         table_release(table);
         return NULL;
     }
-    table->top = table->stack;
     table->top->function = table->base;
     table->top->edge = &no_edge;
     table->limit = table->stack + FIRST_CALLS;
-    if (!paths_start(table)) {
-        table_release(table);
-        return NULL;
-    }
     return table;
 }
 

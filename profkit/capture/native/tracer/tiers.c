@@ -2,8 +2,6 @@
 
 #include <stdatomic.h>
 
-#include "agent.h"
-#include "calls.h"
 #include "clock.h"
 #include "fold.h"
 #include "hook.h"
@@ -12,7 +10,6 @@
 #include "seldom.h"
 #include "stacks.h"
 #include "store.h"
-#include "waiting.h"
 
 /* Time between two checks of the budget, ns. */
 #define CHECK_EVERY_NS 5000000

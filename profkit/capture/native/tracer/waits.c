@@ -16,7 +16,6 @@
 #include "fold.h"
 #include "layout.h"
 #include "stacks.h"
-#include "store.h"
 #include "tables.h"
 
 enum { MOST_POLLED = 16 };

@@ -75,14 +75,11 @@ struct memory *memory_of(struct table *const *tables, size_t n) {
     struct memory *all = NULL;
     for (size_t i = 0; i < n; i++) {
         struct memory *memory = calloc(1, sizeof *memory);
-        if (!memory) {
-            memory_free(all);
-            return NULL;
+        if (memory) {
+            *memory = (struct memory){.next = all, .table = tables[i]->number};
+            all = memory;
         }
-        memory->next = all;
-        memory->table = tables[i]->number;
-        all = memory;
-        if (!each_entry(tables[i], save, memory)) {
+        if (!memory || !each_entry(tables[i], save, memory)) {
             memory_free(all);
             return NULL;
         }

@@ -195,8 +195,6 @@ static struct PyModuleDef DEFINITION = {
     NULL,
 };
 
-PyMODINIT_FUNC PyInit__yardsticks(void);
-
 PyMODINIT_FUNC PyInit__yardsticks(void) {
 #if HAS_FLUSH
     if (!have_memory())

@@ -73,6 +73,4 @@ static struct PyModuleDef DEFINITION = {
     PyModuleDef_HEAD_INIT, "_pstats", "Reads regular pstats dumps.", -1, METHODS, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit__pstats(void);
-
 PyMODINIT_FUNC PyInit__pstats(void) { return PyModule_Create(&DEFINITION); }

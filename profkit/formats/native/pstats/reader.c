@@ -82,22 +82,22 @@ static int keep(struct reader *reader, uint8_t code, enum kind kind, uint32_t va
     struct object *const object = append(reader, &reader->objects, sizeof *object);
     if (object == NULL)
         return 0;
-    object->kind = kind;
-    object->value = value;
+    *object = (struct object){kind, value};
     return 1;
 }
 
-/* Read the rest of a reference. */
-static const struct object *referred(struct reader *reader) {
+/* Read the rest of a reference: the kind and value of its object. */
+static int referred(struct reader *reader, enum kind *kind, uint32_t *value) {
     if (!has(reader, 4))
-        return NULL;
+        return 0;
     const uint32_t number = word(reader->data + reader->at);
     reader->at += 4;
-    if (number >= reader->objects.count) {
-        irregular(reader);
-        return NULL;
-    }
-    return (const struct object *)reader->objects.items + number;
+    if (number >= reader->objects.count)
+        return irregular(reader);
+    const struct object *const object = (const struct object *)reader->objects.items + number;
+    *kind = object->kind;
+    *value = object->value;
+    return 1;
 }
 
 static int code_of(struct reader *reader, uint8_t *code) {
@@ -112,16 +112,8 @@ static int number(struct reader *reader, enum kind *kind, uint32_t *place) {
     uint8_t code;
     if (!code_of(reader, &code))
         return 0;
-    if (code == 'r') {
-        const struct object *const object = referred(reader);
-        if (object == NULL)
-            return 0;
-        if (object->kind != INTEGER && object->kind != FLOAT)
-            return irregular(reader);
-        *kind = object->kind;
-        *place = object->value;
-        return 1;
-    }
+    if (code == 'r')
+        return referred(reader, kind, place) && (*kind == INTEGER || *kind == FLOAT || irregular(reader));
     size_t width;
     if ((code & CODE) == 'i')
         *kind = INTEGER, width = 4;
@@ -152,11 +144,7 @@ static int seconds(struct reader *reader, double *value, int wanted) {
     uint32_t place;
     if (!number(reader, &kind, &place))
         return 0;
-    if (kind == INTEGER) {
-        *value = integer(reader->data + place);
-        return 1;
-    }
-    *value = real(reader->data + place);
+    *value = kind == INTEGER ? integer(reader->data + place) : real(reader->data + place);
     return isfinite(*value) || !wanted || irregular(reader);
 }
 
@@ -170,16 +158,12 @@ static int text(struct reader *reader, uint32_t *place) {
     uint8_t code;
     if (!code_of(reader, &code))
         return 0;
+    enum kind kind;
+    if (code == 'r')
+        return referred(reader, &kind, place) && (kind == TEXT || irregular(reader));
     uint32_t length;
     uint8_t latin = 0;
     switch (code & CODE) {
-    case 'r': {
-        const struct object *const object = code == 'r' ? referred(reader) : NULL;
-        if (object == NULL || object->kind != TEXT)
-            return reader->outcome == READ ? irregular(reader) : 0;
-        *place = object->value;
-        return 1;
-    }
     case 'z':
     case 'Z':
         latin = 1;
@@ -214,37 +198,28 @@ static int text(struct reader *reader, uint32_t *place) {
     return keep(reader, code, TEXT, *place);
 }
 
-/* Read the size of a tuple after its code. */
-static int tuple(struct reader *reader, uint8_t code, uint32_t *size) {
+/* Read the head of a tuple of the wanted size, after its code. */
+static int tuple(struct reader *reader, uint8_t code, uint32_t wanted) {
     const size_t width = (code & CODE) == ')' ? 1 : 4;
     if ((code & CODE) != ')' && (code & CODE) != '(')
         return irregular(reader);
     if (!has(reader, width))
         return 0;
-    *size = width == 1 ? reader->data[reader->at] : word(reader->data + reader->at);
+    const uint32_t size = width == 1 ? reader->data[reader->at] : word(reader->data + reader->at);
     reader->at += width;
-    return 1;
+    if (size != wanted)
+        return irregular(reader);
+    return keep(reader, code, OTHER, 0);
 }
 
 /* Read a key or a reference to one, after its code; `place` is its index in `keys`. */
 static int key(struct reader *reader, uint8_t code, uint32_t *place) {
-    if (code == 'r') {
-        const struct object *const object = referred(reader);
-        if (object == NULL)
-            return 0;
-        if (object->kind != KEY)
-            return irregular(reader);
-        *place = object->value;
-        return 1;
-    }
-    uint32_t size;
-    if (!tuple(reader, code, &size))
-        return 0;
-    if (size != 3)
-        return irregular(reader);
+    enum kind kind;
+    if (code == 'r')
+        return referred(reader, &kind, place) && (kind == KEY || irregular(reader));
     /* A container is numbered before its contents, and becomes a key once complete. */
     const size_t own = reader->objects.count;
-    if (!keep(reader, code, OTHER, 0))
+    if (!tuple(reader, code, 3))
         return 0;
     struct key read;
     if (!text(reader, &read.file) || !count(reader, &read.line, 1) || !text(reader, &read.name))
@@ -259,29 +234,10 @@ static int key(struct reader *reader, uint8_t code, uint32_t *place) {
     return 1;
 }
 
-/* Read the head of a tuple of the wanted size. */
-static int value_of(struct reader *reader, uint32_t wanted) {
-    uint8_t code;
-    uint32_t size;
-    if (!code_of(reader, &code) || !tuple(reader, code, &size))
-        return 0;
-    if (size != wanted)
-        return irregular(reader);
-    return keep(reader, code, OTHER, 0);
-}
-
-static int open_pairs(struct reader *reader) {
-    uint8_t code;
-    if (!code_of(reader, &code))
-        return 0;
-    if ((code & CODE) != '{')
-        return irregular(reader);
-    return keep(reader, code, OTHER, 0);
-}
-
 /* Read the rest of a row after its key: a tuple of `size` objects that begins with costs. Keep it if `wanted`. */
 static int rest_of(struct reader *reader, struct row *row, uint32_t size, int wanted) {
-    if (!value_of(reader, size) || !cost(reader, row, wanted))
+    uint8_t code;
+    if (!code_of(reader, &code) || !tuple(reader, code, size) || !cost(reader, row, wanted))
         return 0;
     if (!wanted)
         return 1;
@@ -291,32 +247,25 @@ static int rest_of(struct reader *reader, struct row *row, uint32_t size, int wa
     return raw != NULL;
 }
 
-static int callers(struct reader *reader, int32_t callee) {
-    if (!open_pairs(reader))
+/* Read a dictionary: the callers of the entry `callee`, or for -1 the entries, each followed by its callers. */
+static int rows(struct reader *reader, int32_t callee) {
+    const int is_entry = callee == -1;
+    uint8_t code;
+    if (!code_of(reader, &code))
         return 0;
-    for (;;) {
-        uint8_t code;
-        struct row edge = {.callee = callee};
+    if ((code & CODE) != '{')
+        return irregular(reader);
+    if (!keep(reader, code, OTHER, 0))
+        return 0;
+    for (int32_t number = 0;; number++) {
+        struct row row = {.callee = callee};
         if (!code_of(reader, &code))
             return 0;
         if (code == '0')
             return 1;
-        if (!key(reader, code, &edge.key) || !rest_of(reader, &edge, 4, reader->edges))
+        if (!key(reader, code, &row.key) || !rest_of(reader, &row, is_entry ? 5 : 4, is_entry || reader->edges))
             return 0;
-    }
-}
-
-static int entries(struct reader *reader) {
-    if (!open_pairs(reader))
-        return 0;
-    for (int32_t number = 0;; number++) {
-        uint8_t code;
-        struct row entry = {.callee = -1};
-        if (!code_of(reader, &code))
-            return 0;
-        if (code == '0')
-            return reader->at == reader->size || irregular(reader);
-        if (!key(reader, code, &entry.key) || !rest_of(reader, &entry, 5, 1) || !callers(reader, number))
+        if (is_entry && !rows(reader, number))
             return 0;
     }
 }
@@ -326,7 +275,8 @@ enum outcome read_dump(const uint8_t *data, size_t size, int edges, struct dump 
     if (size > INT32_MAX) /* places have 32 bits, as do rows in Python */
         return IRREGULAR;
     struct reader reader = {.data = data, .size = size, .edges = edges, .outcome = READ, .dump = dump};
-    entries(&reader);
+    if (rows(&reader, -1) && reader.at < size)
+        irregular(&reader);
     free(reader.objects.items);
     if (reader.outcome != READ)
         free_dump(dump);
