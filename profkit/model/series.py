@@ -5,8 +5,9 @@ Times are ``CLOCK_MONOTONIC`` nanoseconds of the sampling host, the clock of NVT
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -91,6 +92,13 @@ class ThreadSamples:
 
     def at(self, rows: Bools) -> ThreadSamples | None:
         """Return the samples in these rows, ``None`` without any."""
-        if not rows.any():
-            return None
+        return self._taken(rows) if rows.any() else None
+
+    def by_thread(self) -> Iterator[ThreadSamples]:
+        """Yield the samples of each thread."""
+        starts = np.flatnonzero(np.diff(self.tid, prepend=self.tid[:1] - 1)).tolist()
+        for start, end in pairwise([*starts, len(self)]):
+            yield self._taken(slice(start, end))
+
+    def _taken(self, rows: Bools | slice) -> ThreadSamples:
         return ThreadSamples(self.tid[rows], self.time_ns[rows], self.run_ns[rows], self.wait_ns[rows])

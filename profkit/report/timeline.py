@@ -80,17 +80,15 @@ def _span(run: Run) -> tuple[int, int] | None:
 
 def _active_ns(samples: ThreadSamples) -> int:
     """Return the nanoseconds that a process's threads ran and queued, from the last row of each."""
-    last = np.append(np.diff(samples.tid) != 0, True)
-    return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
+    return sum(int(own.run_ns[-1]) + int(own.wait_ns[-1]) for own in samples.by_thread())
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:
     running, queued = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-    starts = np.flatnonzero(np.append(True, np.diff(samples.tid) != 0))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(samples)], strict=True):
-        times = samples.time_ns[start:end].astype(np.float64)
-        for total, column in ((running, samples.run_ns), (queued, samples.wait_ns)):
-            total += np.diff(np.interp(edges, times, column[start:end].astype(np.float64))) / np.diff(edges)
+    for own in samples.by_thread():
+        times = own.time_ns.astype(np.float64)
+        for total, column in ((running, own.run_ns), (queued, own.wait_ns)):
+            total += np.diff(np.interp(edges, times, column.astype(np.float64))) / np.diff(edges)
     absent = (edges[1:] <= samples.time_ns.min()) | (edges[:-1] >= samples.time_ns.max())
     running[absent] = queued[absent] = np.nan
     return ProcessStates(label_of(process), running, queued, _functions(process, edges))

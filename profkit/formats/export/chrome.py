@@ -267,16 +267,13 @@ def _of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
 
 def _of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
     """Yield the shares of time that each active thread ran and queued; `names` are by thread id."""
-    if not len(samples):
-        return
-    change = np.flatnonzero(np.diff(samples.tid)) + 1
-    for rows in np.split(np.arange(len(samples)), change):
-        run, wait = samples.run_ns[rows] / 1e9, samples.wait_ns[rows] / 1e9
-        if len(rows) < 2 or run[-1] + wait[-1] <= run[0] + wait[0]:
+    for own in samples.by_thread():
+        run, wait = own.run_ns / 1e9, own.wait_ns / 1e9
+        if len(own) < 2 or run[-1] + wait[-1] <= run[0] + wait[0]:
             continue
-        tid = int(samples.tid[rows[0]])
-        time, running = _rates(samples.time_ns[rows] + shift_ns, run)
-        _, queued = _rates(samples.time_ns[rows] + shift_ns, wait)
+        tid = int(own.tid[0])
+        time, running = _rates(own.time_ns + shift_ns, run)
+        _, queued = _rates(own.time_ns + shift_ns, wait)
         name = f"{names.get(tid) or 'thread'} {tid} on a CPU"
         yield from _counters(name, pid, time, {"running": running, "queued": queued})
 
