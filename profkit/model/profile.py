@@ -115,6 +115,12 @@ class Profile:
         """Sum of self times, seconds; `pstats` prints it as the total."""
         return float(self.tottime.sum())
 
+    def function(self, row: int) -> tuple[str, str, int]:
+        """Return the qualified name of a function (its name if it has no other), its file and its first line."""
+        text = self.strings
+        name = text[self.qualname[row]] or text[self.name[row]]
+        return name, text[self.file[row]], int(self.line[row])
+
     def columns(self, rows: Bools) -> dict[str, Any]:
         """Return the columns of some rows by name, without edges."""
         columns = {name: getattr(self, name) for name in self.__slots__ if name not in ("strings", "edges")}

@@ -82,20 +82,13 @@ class Ranked:
                 name: None if column is None else column[row].item() for name, column in columns.items()
             }
             yield FunctionRow(
-                rank=rank,
-                key=self.keys[row],
-                name=name_of(p, row),
-                file=p.strings[int(p.file[row])],
-                line=int(p.line[row]),
+                rank,
+                self.keys[row],
+                *p.function(row),
                 active=float(active[row]),
                 share=float(active[row]) / total if total > 0 else 0.0,
                 **numbers,
             )
-
-
-def name_of(profile: Profile, row: int) -> str:
-    """Return a function's qualified name, or its name if the profile has no other."""
-    return profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
 
 
 def seconds_by(side: SideTable, by: str) -> Floats:
@@ -262,12 +255,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
 
 
 def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[str, str]]:
-    profile = thread.profile
-    keys, files = function_keys(profile, process.roots), profile.strings
-    return [
-        (
-            display_name(name_of(profile, row)),
-            location(keys[row], files[int(profile.file[row])], int(profile.line[row])),
-        )
-        for row in rows
-    ]
+    keys = function_keys(thread.profile, process.roots)
+    found = ((keys[row], *thread.profile.function(row)) for row in rows)
+    return [(display_name(name), location(key, file, line)) for key, name, file, line in found]

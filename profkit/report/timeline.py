@@ -11,7 +11,6 @@ from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.arrays import Floats, Index
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, TimelineSide, Track
-from profkit.report.functions import name_of
 from profkit.report.text import clean
 from profkit.report.waits import label_of
 from profkit.report.wording.functions import display_name
@@ -115,7 +114,7 @@ def _functions(process: Process, edges: Floats) -> Track | None:
     rows, name = np.unique(function[first], return_inverse=True)
     return Track(
         "",
-        tuple(display_name(name_of(thread.profile, row)) for row in rows.tolist()),
+        tuple(display_name(thread.profile.function(row)[0]) for row in rows.tolist()),
         name.reshape(-1).astype(np.int32),
         np.zeros(len(first), np.int32),
         (begin[first] - edges[0]) / 1e9,
