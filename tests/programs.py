@@ -7,9 +7,11 @@ caller–callee sums are derived here; nothing is drawn by chance.
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -226,6 +228,12 @@ def training(
         replace(product, name=dot),
         *extra,
     ]
+
+
+def side(extra: Sequence[Fn] = (), **more: Any) -> Run:
+    """Build a run of that loop and of what a test adds to it; `more` are options of `training` and of `program`."""
+    of_loop = {name: more.pop(name) for name in inspect.signature(training).parameters if name in more}
+    return program([*training(**of_loop), *extra], **more)
 
 
 def _sides(*sides: Run | RunSet) -> tuple[RunSet, ...]:
