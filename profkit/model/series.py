@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from profkit.model.arrays import Bools
+from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.bounds import Ids, Moments, Readings
 from profkit.model.columns import ProfileError, check_columns, check_values
 
@@ -51,6 +51,12 @@ class Series:
         if (np.diff(self.time_ns) < 0).any():
             raise ProfileError("the readings of a series run backwards in time")
         return self
+
+    def known(self, name: str) -> tuple[Ints, Floats]:
+        """Return the times and the values of a column's readings that did not fail; none if it is absent."""
+        values = self.columns.get(name, np.full(len(self.time_ns), np.nan))
+        there = ~np.isnan(values)
+        return self.time_ns[there], values[there]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

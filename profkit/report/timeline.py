@@ -166,13 +166,11 @@ def _depth(ranges: Ranges) -> Index:
 
 def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
     """Return the mean of the readings in each bin, interpolated in bins without one."""
-    values = None if series is None else series.columns.get(column)
-    if series is None or values is None:
+    if series is None:
         return None
-    known = np.isfinite(values)
-    if not known.any():
+    times, values = series.known(column)
+    if not len(values):
         return None
-    times, values = series.time_ns[known].astype(np.float64), values[known]
     at = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(at, minlength=len(edges) - 1)
     sums = np.bincount(at, values, len(edges) - 1)

@@ -254,15 +254,14 @@ _LEVELS = {
 
 def _of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
     """Yield the machine's counters as process 0; failed readings (NaN) are left out."""
-    for column, values in series.columns.items():
-        there = np.isfinite(values)
-        time, numbers = series.time_ns[there] + shift_ns, values[there]
+    for column in series.columns:
+        time, numbers = series.known(column)
         if column in _RATES:
             name, unit = _RATES[column]
             time, numbers = _rates(time, numbers)
         else:
             name, unit = _LEVELS.get(column, (column, "value"))
-        yield from _counters(name, 0, time, {unit: numbers})
+        yield from _counters(name, 0, time + shift_ns, {unit: numbers})
 
 
 def _of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
