@@ -16,6 +16,9 @@ from profkit.model.columns import ProfileError, check_columns, check_indices, co
 
 #: Columns of a `Profile` that are indices into `strings`.
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
+#: Columns of a `Profile` and of `Edges` that add up, and further ones of a `Profile`, where measured.
+SUMMED = ("ncalls", "primitive_calls", "tottime", "cumtime")
+MEASURED = ("wait", "blocked", "cumwait", "cumblocked")
 #: Columns of a `Profile` that tell how well counts and times are known; all or none are present.
 ESTIMATES = ("calls_low", "calls_high", "samples", "tottime_error")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.replicates import ranked_seconds
+from profkit.compare.replicates import VALUE_COLUMNS, ranked_seconds
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
@@ -23,9 +23,6 @@ from profkit.report.document import Note, Section, Table, format_one
 from profkit.report.estimates import ESTIMATES_NOTE, calls_cell
 from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.wording.functions import SMALL_SHARE, WAITING_NOTE, display_name, location
-
-#: Columns of a profile that a row copies.
-_COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class Ranked:
         p = self.profile
         active = ranked_seconds(p, "tottime", active=True)
         total = float(active.sum())
-        columns = {**{name: getattr(p, name) for name in _COLUMNS}, **estimates_of(p)}
+        columns = {**{name: getattr(p, name) for name in VALUE_COLUMNS}, **estimates_of(p)}
         for rank, row in enumerate(map(int, self.order[: limit or None]), start=1):
             numbers: dict[str, Any] = {
                 name: None if column is None else column[row].item() for name, column in columns.items()
