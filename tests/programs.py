@@ -296,7 +296,7 @@ def estimated(
             samples=samples,
             tottime_error=1.96 * np.sqrt(samples) * period,
         )
-        return rows_of(full, prof.cumtime >= period).validate()
+        return full.only(prof.cumtime >= period).validate()
 
     processes = tuple(
         replace(
@@ -307,23 +307,6 @@ def estimated(
         for process in run.processes
     )
     return replace(run, processes=processes)
-
-
-def rows_of(prof: Profile, keep: np.ndarray) -> Profile:
-    """Some rows of a profile, and the edges between them."""
-    place = np.cumsum(keep).astype(np.int32) - 1
-    edges = prof.edges
-    if edges is not None:
-        stays = keep[edges.caller] & keep[edges.callee]
-        columns = {name: getattr(edges, name)[stays] for name in Edges.__slots__}
-        columns |= {name: place[columns[name]] for name in ("caller", "callee")}
-        edges = Edges(**columns)
-    columns = {
-        name: None if getattr(prof, name) is None else getattr(prof, name)[keep]
-        for name in Profile.__slots__
-        if name not in ("strings", "edges")
-    }
-    return replace(prof, edges=edges, **columns)
 
 
 def on(run: Run, day: int, minute: int = 0, **changes: object) -> Run:

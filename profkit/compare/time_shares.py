@@ -17,7 +17,6 @@ from profkit.compare.result_types import DiffTable
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import Bools, median
-from profkit.model.profile import SUMMED
 
 #: File name of built-in functions in a profile.
 _NATIVE = "~"
@@ -111,12 +110,4 @@ def _without_natives(profile: Profile) -> Profile:
         handed = native & (whole > 0)
         moved = np.bincount(caller, part * own[callee], n)
         own = np.where(handed, 0.0, own) + moved
-    kept = ~native | (own > 0)
-    place = np.cumsum(kept).astype(np.int32) - 1
-    stays = kept[edges.caller] & kept[edges.callee]
-    left = Edges(
-        place[edges.caller[stays]],
-        place[edges.callee[stays]],
-        *(getattr(edges, name)[stays] for name in SUMMED),
-    )
-    return replace(profile, **profile.columns(kept) | {"tottime": own[kept], "edges": left})
+    return replace(profile, tottime=own).only(~native | (own > 0))

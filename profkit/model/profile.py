@@ -5,7 +5,7 @@ Times are seconds (float64), counts int64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,16 @@ class Profile:
         """Return the columns of some rows by name, without edges."""
         columns = {name: getattr(self, name) for name in self.__slots__ if name not in ("strings", "edges")}
         return {name: None if column is None else column[rows] for name, column in columns.items()}
+
+    def only(self, rows: Bools) -> Profile:
+        """Return some of the functions, and the edges between them."""
+        edges = self.edges
+        if edges is not None:
+            place = (np.cumsum(rows) - 1).astype(np.int32)
+            stay = rows[edges.caller] & rows[edges.callee]
+            ends = place[edges.caller[stay]], place[edges.callee[stay]]
+            edges = Edges(*ends, *(getattr(edges, name)[stay] for name in SUMMED))
+        return replace(self, **self.columns(rows), edges=edges)
 
     def validate(self) -> Profile:
         """Check the columns against each other; return the profile.
