@@ -51,13 +51,6 @@ def odd_run() -> Run:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Write a run that has every member: of 60 functions and ranges, 83 readings of threads and 38 of the machine."""
-    write_run(tmp_path / "run.prof", small_run())
-    return tmp_path / "run.prof"
-
-
-@pytest.fixture
 def odd(tmp_path: Path) -> Path:
     write_run(tmp_path / "odd.prof", odd_run())
     return tmp_path / "odd.prof"
