@@ -28,7 +28,7 @@ from profkit.formats.export.timeline import (
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.arrays import Floats, Ints
 from profkit.model.bounds import EXACT
-from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 
 #: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
 #: taken (on another host, or before an exec).
@@ -211,13 +211,8 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
 def _payloads(ranges: Ranges, rows: Ints) -> npt.NDArray[np.object_]:
     """Return payloads with the text that closes their events; empty for rows without payload."""
     result = np.full(len(rows), "", object)
-    types = ranges.payload_type[rows]
-    for number in np.unique(types[types != 0]).tolist():
-        at = np.flatnonzero(types == number)
-        dtype = np.dtype(PAYLOAD_TYPES[number])
-        raw = ranges.payload[rows[at]].astype("<u8").view(np.uint8).reshape(len(at), 8)
-        values = np.ascontiguousarray(raw[:, : dtype.itemsize]).view(dtype).reshape(-1)
-        if dtype.kind == "f":
+    for at, values in ranges.payloads(rows):
+        if values.dtype.kind == "f":
             plain = np.isfinite(values)
             texts = [repr(value) for value in values.tolist()]
         else:
