@@ -8,7 +8,8 @@ import numpy as np
 
 from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
-from profkit.model.arrays import Floats, Index
+from profkit.model.arrays import Floats
+from profkit.model.paths import depths
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, TimelineSide, Track
 from profkit.report.text import clean
@@ -138,30 +139,19 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
     durations = ranges.duration_s[of_thread]
     kept = of_thread[np.isnan(durations) | (durations >= shortest)]
     used, name = np.unique(ranges.name[kept], return_inverse=True)
+    # Started and ended ranges have no stack, and deeper nesting cannot be drawn.
+    depth = np.where(ranges.kind == PUSHED, np.minimum(depths(ranges.parent), 64), 0)
     # Ranges that never ended are drawn to the end.
     ends = np.where(ranges.end_ns[kept] == OPEN, edges[-1], ranges.end_ns[kept])
     return Track(
         label,
         tuple(clean(ranges.strings[i]) or "(no name)" for i in used.tolist()),
         name.reshape(-1).astype(np.int32),
-        _depth(ranges)[kept],
+        depth[kept].astype(np.int32),
         (ranges.begin_ns[kept] - begin) / 1e9,
         (ends - ranges.begin_ns[kept]) / 1e9,
         len(of_thread) - len(kept),
     )
-
-
-def _depth(ranges: Ranges) -> Index:
-    """Return the number of pushed ranges around each; 0 for started and ended ranges, which have no stack."""
-    depth = np.zeros(len(ranges), np.int32)
-    above = np.where(ranges.kind == PUSHED, ranges.parent, -1)
-    for _ in range(64):  # deeper nesting cannot be drawn
-        inside = above >= 0
-        if not inside.any():
-            break
-        depth += inside
-        above = np.where(inside, ranges.parent[np.maximum(above, 0)], -1)
-    return depth
 
 
 def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
