@@ -79,6 +79,12 @@ def profile(rows: Sequence[Row], edges: Sequence[tuple[int, int, int, float]] | 
     ).validate()
 
 
+def times_of(prof: Profile) -> dict[str, tuple[float, float]]:
+    """Return self time, and time with what it called, of each function by name."""
+    times = zip(prof.tottime.tolist(), prof.cumtime.tolist(), strict=True)
+    return dict(zip([prof.strings[i] for i in prof.name], times, strict=True))
+
+
 #: Calls with their limits, samples, and error of the self time.
 Known = tuple[float, float, int, float]
 

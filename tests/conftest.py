@@ -84,6 +84,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Write a run that has every member: of 60 functions and ranges, 83 readings of threads and 38 of the machine."""
+    from profkit.formats import write_run
+    from tests.hostile_files import small_run
+
+    write_run(tmp_path / "run.prof", small_run())
+    return tmp_path / "run.prof"
+
+
+@pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     """Compare a text with a file of tests/golden, or write that file under ``--update-golden``."""
 

@@ -28,7 +28,6 @@ from profkit.model import (
 )
 from profkit.model.columns import column_dtypes
 from profkit.model.thread import Definition, WrittenSize, name_digest
-from tests.programs import rows_of
 from tests.shared import SAMPLES
 
 #: Functions of each thread, and ranges and samples of each process, that are kept.
@@ -68,7 +67,7 @@ def _paths(profile: Profile) -> Paths:
 
 
 def _thread(thread: Thread, inside: bool) -> Thread:
-    profile = rows_of(thread.profile, np.arange(len(thread.profile)) < ROWS).validate()
+    profile = thread.profile.only(np.arange(len(thread.profile)) < ROWS).validate()
     seen = {
         name: None if seen is None else tuple(one for one in seen if one.function < len(profile))[:ROWS]
         for name, seen in (("pauses", thread.pauses), ("slices", thread.slices))

@@ -7,9 +7,11 @@ caller–callee sums are derived here; nothing is drawn by chance.
 from __future__ import annotations
 
 import datetime
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -228,6 +230,12 @@ def training(
     ]
 
 
+def side(extra: Sequence[Fn] = (), **more: Any) -> Run:
+    """Build a run of that loop and of what a test adds to it; `more` are options of `training` and of `program`."""
+    of_loop = {name: more.pop(name) for name in inspect.signature(training).parameters if name in more}
+    return program([*training(**of_loop), *extra], **more)
+
+
 def _sides(*sides: Run | RunSet) -> tuple[RunSet, ...]:
     return tuple(side if isinstance(side, RunSet) else one_side(side) for side in sides)
 
@@ -288,7 +296,7 @@ def estimated(
             samples=samples,
             tottime_error=1.96 * np.sqrt(samples) * period,
         )
-        return rows_of(full, prof.cumtime >= period).validate()
+        return full.only(prof.cumtime >= period).validate()
 
     processes = tuple(
         replace(
@@ -299,23 +307,6 @@ def estimated(
         for process in run.processes
     )
     return replace(run, processes=processes)
-
-
-def rows_of(prof: Profile, keep: np.ndarray) -> Profile:
-    """Some rows of a profile, and the edges between them."""
-    place = np.cumsum(keep).astype(np.int32) - 1
-    edges = prof.edges
-    if edges is not None:
-        stays = keep[edges.caller] & keep[edges.callee]
-        columns = {name: getattr(edges, name)[stays] for name in Edges.__slots__}
-        columns |= {name: place[columns[name]] for name in ("caller", "callee")}
-        edges = Edges(**columns)
-    columns = {
-        name: None if getattr(prof, name) is None else getattr(prof, name)[keep]
-        for name in Profile.__slots__
-        if name not in ("strings", "edges")
-    }
-    return replace(prof, edges=edges, **columns)
 
 
 def on(run: Run, day: int, minute: int = 0, **changes: object) -> Run:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from profkit.model import Profile
+from profkit.model.profile import MEASURED
 from tests.builders import Row, profile
 
 
@@ -31,8 +32,6 @@ def rewritten(path: Path, changes: Mapping[str, bytes | None]) -> Path:
     return path
 
 
-#: Columns that a tracer measures.
-WAITING = ("wait", "blocked", "cumwait", "cumblocked")
 #: Columns of places in a table of strings.
 NAMES = ("file", "name", "qualname", "module", "source_hash", "domain", "category")
 
@@ -69,7 +68,7 @@ def measured(rows: int, seed: int = 1, *, waits: bool = True, edges: bool = True
     callers, callees = random.integers(0, rows, 2 * rows), random.integers(1, rows, 2 * rows)
     counts, times = random.geometric(0.01, 2 * rows), random.exponential(1e-3, 2 * rows)
     links = list(zip(callers, callees, counts, times, strict=True)) if edges else None
-    columns = {name: random.exponential(1e-3, rows) for name in WAITING if waits}
+    columns = {name: random.exponential(1e-3, rows) for name in MEASURED if waits}
     return replace(profile(functions, links), **columns).validate()
 
 

@@ -256,11 +256,8 @@ def _ranges(ranges: Ranges, spans: Spans) -> Ranges | None:
 
 
 def _in_spans(series: Series, name: str, spans: Spans) -> float | None:
-    column = series.columns.get(name)
-    if column is None:
-        return None
-    known = ~np.isnan(column)
-    return _rise(series.time_ns[known], column[known], spans, None) if known.sum() >= 2 else None
+    times, values = series.known(name)
+    return _rise(times, values, spans, None) if len(values) >= 2 else None
 
 
 def _cut(series: Series, spans: Spans) -> Series:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from profkit.capture.agent import process_facts
 from profkit.capture.host import Reading
 from profkit.capture.record_types import Launch, Record, Sampled
@@ -60,19 +58,14 @@ def of_run(launch: Launch, sampled: Sampled | None, host: Host) -> Machine | Non
 
 
 def _last(series: Series, name: str) -> float | None:
-    values = _present(series, name)
+    _, values = series.known(name)
     return float(values[-1]) if len(values) else None
 
 
 def greatest(series: Series, name: str) -> float | None:
     """Return the greatest reading of a column, ``None`` without any."""
-    values = _present(series, name)
+    _, values = series.known(name)
     return float(values.max()) if len(values) else None
-
-
-def _present(series: Series, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    column = series.columns.get(name)
-    return np.zeros(0) if column is None else column[~np.isnan(column)]
 
 
 def _between(start: Reading, end: Reading, host: Host) -> Machine:

@@ -14,10 +14,12 @@ from profkit.identity.rooted_paths import joined_roots
 from profkit.model import Profile, Roots
 from profkit.model.arrays import Floats, Index, median
 from profkit.model.estimates import estimates_of
-from profkit.model.profile import ESTIMATES, TEXTS
+from profkit.model.profile import ESTIMATES, MEASURED, SUMMED, TEXTS
 
 CALL_COLUMNS = ("ncalls", "primitive_calls")
-VALUE_COLUMNS = (*CALL_COLUMNS, "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
+VALUE_COLUMNS = (*SUMMED, *MEASURED)
+#: Values of columns that are not measured, and do not say how well others are known.
+UNSTATED: Mapping[str, Any] = dict.fromkeys((*MEASURED, *ESTIMATES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +65,7 @@ def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float]) -> Replicates:
     """Bring one or more runs of a side under common rows; `unseen_s` is 0 for a run that is exact."""
-    unstated: Mapping[str, Any] = dict.fromkeys(("wait", "blocked", "cumwait", "cumblocked", *ESTIMATES))
-    union = replace(profiles[0], edges=None, **unstated)
+    union = replace(profiles[0], edges=None, **UNSTATED)
     known = roots[0]
     places = [np.arange(len(union), dtype=np.int32)]
     for profile, own in zip(profiles[1:], roots[1:], strict=True):

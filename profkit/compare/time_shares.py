@@ -5,25 +5,23 @@ A sampling profiler knows no calls, may count built-in functions in callers, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from profkit.compare.call_table import CallTable
+from profkit.compare.replicates import UNSTATED
 from profkit.compare.result_types import DiffTable
 from profkit.identity.lookup_columns import Looked
 from profkit.model import Edges, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import Bools, median
-from profkit.model.profile import ESTIMATES
 
 #: File name of built-in functions in a profile.
 _NATIVE = "~"
 #: Most levels of built-in functions that call each other.
 _DEPTH = 16
-#: Columns without values: another profiler measures no waiting, and does not say how well it knows its values.
-_UNSTATED: Mapping[str, Any] = dict.fromkeys(("wait", "blocked", "cumwait", "cumblocked", *ESTIMATES))
 
 
 def in_shares(
@@ -85,7 +83,7 @@ def _scaled(run: Run, whole: float) -> Run:
 
     def change(profile: Profile) -> Profile:
         edges = None if profile.edges is None else replace(profile.edges, **scaled(profile.edges))
-        return replace(profile, **scaled(profile), edges=edges, **_UNSTATED)
+        return replace(profile, **scaled(profile), edges=edges, **UNSTATED)
 
     return replace(_each(run, change), manifest=None, machine=None, machines={}, series=None)
 
@@ -112,12 +110,4 @@ def _without_natives(profile: Profile) -> Profile:
         handed = native & (whole > 0)
         moved = np.bincount(caller, part * own[callee], n)
         own = np.where(handed, 0.0, own) + moved
-    kept = ~native | (own > 0)
-    place = np.cumsum(kept).astype(np.int32) - 1
-    stays = kept[edges.caller] & kept[edges.callee]
-    left = Edges(
-        place[edges.caller[stays]],
-        place[edges.callee[stays]],
-        *(getattr(edges, name)[stays] for name in ("ncalls", "primitive_calls", "tottime", "cumtime")),
-    )
-    return replace(profile, **profile.columns(kept) | {"tottime": own[kept], "edges": left})
+    return replace(profile, tottime=own).only(~native | (own > 0))

@@ -72,9 +72,7 @@ class _Functions:
             key = keys[row]
             found = self.known.setdefault(key, len(self.known))
             if found == len(self.described):
-                name = profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
-                file = profile.strings[int(profile.file[row])]
-                self.described.append((key, name, file, int(profile.line[row])))
+                self.described.append((key, *profile.function(row)))
             number[row] = found
         return number
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.model import Process
-from profkit.model.arrays import Floats, Ints, median, quantile
+from profkit.model.arrays import Floats, Ints, median, quantile, ratio
 from profkit.model.ranges import MARK, OPEN, PUSHED, Ranges
 
 #: Replaces numbers in a folded name.
@@ -88,7 +88,7 @@ class RangeChange:
         """The candidate's total over the baseline's; ``None`` where a side has none."""
         if self.baseline is None or self.candidate is None:
             return None
-        return _ratio(self.baseline.total_s, self.candidate.total_s)
+        return ratio(self.baseline.total_s, self.candidate.total_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,14 +347,10 @@ def _change(key: RangeKey, a: _Group | None, b: _Group | None) -> RangeChange:
     x, y = a.durations, b.durations
     middle = p95 = slower = None
     if len(x) and len(y):
-        middle = _ratio(quantile(x, 0.5), quantile(y, 0.5))
+        middle = ratio(quantile(x, 0.5), quantile(y, 0.5))
         if min(len(x), len(y)) >= MIN_P95:
-            p95 = _ratio(quantile(x, 0.95), quantile(y, 0.95))
+            p95 = ratio(quantile(x, 0.95), quantile(y, 0.95))
         if min(len(x), len(y)) >= MIN_SHIFT:
             below, upto = np.searchsorted(x, y, "left"), np.searchsorted(x, y, "right")
             slower = float((below + upto).mean() / (2 * len(x)))
     return RangeChange(key, a.row, b.row, middle, p95, slower)
-
-
-def _ratio(baseline: float, candidate: float) -> float | None:
-    return float(candidate / baseline) if baseline > 0 else None

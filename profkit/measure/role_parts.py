@@ -18,7 +18,7 @@ from profkit.measure.range_stats import fold_names, pattern_of
 from profkit.model import Process, Run
 from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.paths import below
-from profkit.model.ranges import MARK, PAYLOAD_TYPES, Ranges
+from profkit.model.ranges import MARK, Ranges
 
 NO_ROLE, ITERATION, LOAD, COMPUTE, WAIT = range(5)
 #: A name that means an iteration if computing happens inside it, otherwise loading.
@@ -159,6 +159,9 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
     role[(load & below(part.parent, compute)) | (compute & below(part.parent, load))] = NO_ROLE
     rows = np.flatnonzero((role != NO_ROLE) & part.ended)
     rows = rows[np.argsort(part.begin_ns[rows], kind="stable")]
+    batch = np.full(len(rows), np.nan)
+    for at, payloads in part.payloads(rows):
+        batch[at] = payloads
     return RolePart(
         process=process,
         host=process.host.name if process.host is not None else "",
@@ -167,20 +170,8 @@ def _part(process: Process, part: Ranges, folded: Mapping[str, str], roles: Mapp
         thread=part.thread[rows],
         begin=part.begin_ns[rows],
         end=part.end_ns[rows],
-        batch=_payloads(part)[rows],
+        batch=batch,
     )
-
-
-def _payloads(part: Ranges) -> Floats:
-    """Return payloads as numbers, NaN where there is none."""
-    values = np.full(len(part), np.nan)
-    raw = np.ascontiguousarray(part.payload.astype("<u8"))
-    for kind, dtype in enumerate(PAYLOAD_TYPES):
-        rows = np.flatnonzero(part.payload_type == kind) if dtype else np.zeros(0, np.intp)
-        if len(rows):
-            step = 8 // np.dtype(dtype).itemsize
-            values[rows] = raw[rows].view(dtype)[::step]
-    return values
 
 
 def new_time(begin: Ints, end: Ints) -> Ints:

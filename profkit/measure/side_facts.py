@@ -361,9 +361,10 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
 
 def gpu_share(run: Run, name: str = "gpu_utilisation") -> float | None:
     """Return the mean of a column on GPUs over a run's readings; ``None`` without any."""
-    column = None if run.series is None else run.series.columns.get(name)
-    known = np.empty(0) if column is None else column[~np.isnan(column)]
-    return float(known.mean()) if known.size else None
+    if run.series is None:
+        return None
+    _, readings = run.series.known(name)
+    return float(readings.mean()) if len(readings) else None
 
 
 def uses_gpu(run: Run) -> bool:

@@ -56,6 +56,11 @@ def known_sum(values: Iterable[_Number | None]) -> _Number | None:
     return sum(found) if found else None
 
 
+def ratio(before: float | None, after: float | None) -> float | None:
+    """Return `after` over `before`; ``None`` where one is unknown or `before` is not above 0."""
+    return float(after / before) if before is not None and after is not None and before > 0 else None
+
+
 def quantile(values: Floats, part: float) -> float:
     """Return what ``numpy.quantile`` returns for one or more numbers without NaN."""
     ordered = np.sort(values)

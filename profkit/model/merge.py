@@ -17,13 +17,10 @@ import numpy.typing as npt
 from profkit.model.arrays import Index, Ints
 from profkit.model.columns import column_dtypes
 from profkit.model.estimates import estimates_of, known_calls, summed_estimates
-from profkit.model.profile import ESTIMATES, TEXTS, Edges, Profile
+from profkit.model.profile import ESTIMATES, MEASURED, SUMMED, TEXTS, Edges, Profile
 
 _KEY = ("file", "line", "name", "qualname")
 _PLAIN_KEY = ("file", "line", "name")
-#: Columns that are summed: those of functions and edges; those of functions where measured.
-_SUMMED = ("ncalls", "primitive_calls", "tottime", "cumtime")
-_MEASURED = ("wait", "blocked", "cumwait", "cumblocked")
 
 
 def collapse(profile: Profile, *, qualified: bool = True) -> Profile:
@@ -80,7 +77,7 @@ def joined_columns(
         if name in TEXTS:
             parts = [table[part] for table, part in zip(places, parts, strict=True)]
         yield name, np.concatenate(parts)
-    for name in _MEASURED:
+    for name in MEASURED:
         parts = [getattr(profile, name) for profile in profiles]
         if any(part is not None for part in parts):
             pairs = zip(profiles, parts, strict=True)
@@ -127,7 +124,7 @@ def _joined_edges(profiles: Sequence[Profile], offsets: Ints) -> Edges | None:
             np.concatenate([getattr(edges, end) + np.int32(offset) for edges, offset in present])
             for end in ("caller", "callee")
         ),
-        *(np.concatenate([getattr(edges, name) for edges, _ in present]) for name in _SUMMED),
+        *(np.concatenate([getattr(edges, name) for edges, _ in present]) for name in SUMMED),
     )
 
 
@@ -198,7 +195,7 @@ def _collapse(profile: Profile, key: tuple[str, ...]) -> tuple[Profile, Index]:
         values[group[rows[::-1]]] = column[rows[::-1]]
         return values
 
-    sums = _sums(profile, (*_SUMMED, *_MEASURED), group, n)
+    sums = _sums(profile, (*SUMMED, *MEASURED), group, n)
     if profile.calls_low is not None:
         sums |= summed_estimates(profile.ncalls, estimates_of(profile), group, n)
         for name in ("ncalls", "primitive_calls"):
@@ -219,4 +216,4 @@ def _collapse_edges(edges: Edges, group: Index | None) -> Edges:
     if group is None and n == len(edges):
         return edges
     ends = caller[first].astype(np.int32), callee[first].astype(np.int32)
-    return Edges(*ends, **_sums(edges, _SUMMED, link, n))
+    return Edges(*ends, **_sums(edges, SUMMED, link, n))

@@ -5,7 +5,7 @@ Times are seconds (float64), counts int64.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from profkit.model.columns import ProfileError, check_columns, check_indices, co
 
 #: Columns of a `Profile` that are indices into `strings`.
 TEXTS = ("file", "name", "qualname", "module", "source_hash")
+#: Columns of a `Profile` and of `Edges` that add up, and further ones of a `Profile`, where measured.
+SUMMED = ("ncalls", "primitive_calls", "tottime", "cumtime")
+MEASURED = ("wait", "blocked", "cumwait", "cumblocked")
 #: Columns of a `Profile` that tell how well counts and times are known; all or none are present.
 ESTIMATES = ("calls_low", "calls_high", "samples", "tottime_error")
 
@@ -115,10 +118,26 @@ class Profile:
         """Sum of self times, seconds; `pstats` prints it as the total."""
         return float(self.tottime.sum())
 
+    def function(self, row: int) -> tuple[str, str, int]:
+        """Return the qualified name of a function (its name if it has no other), its file and its first line."""
+        text = self.strings
+        name = text[self.qualname[row]] or text[self.name[row]]
+        return name, text[self.file[row]], int(self.line[row])
+
     def columns(self, rows: Bools) -> dict[str, Any]:
         """Return the columns of some rows by name, without edges."""
         columns = {name: getattr(self, name) for name in self.__slots__ if name not in ("strings", "edges")}
         return {name: None if column is None else column[rows] for name, column in columns.items()}
+
+    def only(self, rows: Bools) -> Profile:
+        """Return some of the functions, and the edges between them."""
+        edges = self.edges
+        if edges is not None:
+            place = (np.cumsum(rows) - 1).astype(np.int32)
+            stay = rows[edges.caller] & rows[edges.callee]
+            ends = place[edges.caller[stay]], place[edges.callee[stay]]
+            edges = Edges(*ends, *(getattr(edges, name)[stay] for name in SUMMED))
+        return replace(self, **self.columns(rows), edges=edges)
 
     def validate(self) -> Profile:
         """Check the columns against each other; return the profile.

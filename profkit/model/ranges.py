@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from profkit.model.arrays import Bools, Floats, Index
+from profkit.model.arrays import Bools, Floats, Index, Rows
 from profkit.model.bounds import Count, Ends, Ids, MomentNs, Moments
 from profkit.model.columns import ProfileError, check_columns, check_indices
 
@@ -88,6 +90,13 @@ class Ranges:
         """Seconds from begin to end; NaN for a range without end, 0 for a mark."""
         seconds = (self.end_ns - self.begin_ns) / 1e9
         return np.where(self.end_ns == OPEN, np.nan, seconds)
+
+    def payloads(self, rows: Rows) -> Iterator[tuple[Rows, npt.NDArray[Any]]]:
+        """Yield the payloads in some rows, those of one type at a time, with their places in `rows`."""
+        types = self.payload_type[rows]
+        for number in np.unique(types[types != 0]).tolist():
+            at, dtype = np.flatnonzero(types == number), np.dtype(PAYLOAD_TYPES[number])
+            yield at, self.payload[rows[at]].astype("<u8").view(dtype)[:: 8 // dtype.itemsize]
 
     def validate(self) -> Ranges:
         """Check the columns against each other; return the ranges.

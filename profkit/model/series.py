@@ -5,12 +5,13 @@ Times are ``CLOCK_MONOTONIC`` nanoseconds of the sampling host, the clock of NVT
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
-from profkit.model.arrays import Bools
+from profkit.model.arrays import Bools, Floats, Ints
 from profkit.model.bounds import Ids, Moments, Readings
 from profkit.model.columns import ProfileError, check_columns, check_values
 
@@ -50,6 +51,12 @@ class Series:
         if (np.diff(self.time_ns) < 0).any():
             raise ProfileError("the readings of a series run backwards in time")
         return self
+
+    def known(self, name: str) -> tuple[Ints, Floats]:
+        """Return the times and the values of a column's readings that did not fail; none if it is absent."""
+        values = self.columns.get(name, np.full(len(self.time_ns), np.nan))
+        there = ~np.isnan(values)
+        return self.time_ns[there], values[there]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +98,13 @@ class ThreadSamples:
 
     def at(self, rows: Bools) -> ThreadSamples | None:
         """Return the samples in these rows, ``None`` without any."""
-        if not rows.any():
-            return None
+        return self._taken(rows) if rows.any() else None
+
+    def by_thread(self) -> Iterator[ThreadSamples]:
+        """Yield the samples of each thread."""
+        starts = np.flatnonzero(np.diff(self.tid, prepend=self.tid[:1] - 1)).tolist()
+        for start, end in pairwise([*starts, len(self)]):
+            yield self._taken(slice(start, end))
+
+    def _taken(self, rows: Bools | slice) -> ThreadSamples:
         return ThreadSamples(self.tid[rows], self.time_ns[rows], self.run_ns[rows], self.wait_ns[rows])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profkit.compare.replicates import ranked_seconds
+from profkit.compare.replicates import VALUE_COLUMNS, ranked_seconds
 from profkit.compare.result_types import DiffTable, SideTable
 from profkit.identity.function_keys import function_keys
 from profkit.identity.lookup_columns import Keys
@@ -23,9 +23,6 @@ from profkit.report.document import Note, Section, Table, format_one
 from profkit.report.estimates import ESTIMATES_NOTE, calls_cell
 from profkit.report.listed import Listed, Of, cut_note
 from profkit.report.wording.functions import SMALL_SHARE, WAITING_NOTE, display_name, location
-
-#: Columns of a profile that a row copies.
-_COLUMNS = ("ncalls", "primitive_calls", "tottime", "cumtime", "wait", "blocked", "cumwait", "cumblocked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +73,19 @@ class Ranked:
         p = self.profile
         active = ranked_seconds(p, "tottime", active=True)
         total = float(active.sum())
-        columns = {**{name: getattr(p, name) for name in _COLUMNS}, **estimates_of(p)}
+        columns = {**{name: getattr(p, name) for name in VALUE_COLUMNS}, **estimates_of(p)}
         for rank, row in enumerate(map(int, self.order[: limit or None]), start=1):
             numbers: dict[str, Any] = {
                 name: None if column is None else column[row].item() for name, column in columns.items()
             }
             yield FunctionRow(
-                rank=rank,
-                key=self.keys[row],
-                name=name_of(p, row),
-                file=p.strings[int(p.file[row])],
-                line=int(p.line[row]),
+                rank,
+                self.keys[row],
+                *p.function(row),
                 active=float(active[row]),
                 share=float(active[row]) / total if total > 0 else 0.0,
                 **numbers,
             )
-
-
-def name_of(profile: Profile, row: int) -> str:
-    """Return a function's qualified name, or its name if the profile has no other."""
-    return profile.strings[int(profile.qualname[row])] or profile.strings[int(profile.name[row])]
 
 
 def seconds_by(side: SideTable, by: str) -> Floats:
@@ -262,12 +252,6 @@ def open_call_sections(run: Run, limit: int) -> list[Section]:
 
 
 def _named(process: Process, thread: Thread, rows: Sequence[int]) -> list[tuple[str, str]]:
-    profile = thread.profile
-    keys, files = function_keys(profile, process.roots), profile.strings
-    return [
-        (
-            display_name(name_of(profile, row)),
-            location(keys[row], files[int(profile.file[row])], int(profile.line[row])),
-        )
-        for row in rows
-    ]
+    keys = function_keys(thread.profile, process.roots)
+    found = ((keys[row], *thread.profile.function(row)) for row in rows)
+    return [(display_name(name), location(key, file, line)) for key, name, file, line in found]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from profkit.measure.iterations import IterationModel, Spread
+from profkit.model.arrays import ratio
 from profkit.report import units
 from profkit.report.document import Block, Facts, Note, Pair, Section
 from profkit.report.jsonvalues import plain
@@ -25,7 +26,7 @@ def model_sections(model: IterationModel | None) -> list[Section]:
     table = Listed(shown).table(
         Of("in each", lambda row: row[0]),
         Of("mean", lambda row: row[1].mean_s, "seconds"),
-        Of("share", lambda row: _ratio(whole, row[1].mean_s), "share", 1),
+        Of("share", lambda row: ratio(whole, row[1].mean_s), "share", 1),
         Of("median", lambda row: row[1].median_s, "seconds", 2),
         Of("p95", lambda row: row[1].p95_s, "seconds"),
         Of("ranges", lambda row: ", ".join(map(clean, row[2])), "path", 3),
@@ -54,7 +55,7 @@ def change_sections(change: Change) -> list[Section]:
         Of("in each", lambda row: row[0]),
         Of("baseline", lambda row: _of(row[1], "mean_s"), "seconds"),
         Of("candidate", lambda row: _of(row[2], "mean_s"), "seconds"),
-        Of("factor", lambda row: _ratio(_of(row[1], "mean_s"), _of(row[2], "mean_s")), "factor"),
+        Of("factor", lambda row: ratio(_of(row[1], "mean_s"), _of(row[2], "mean_s")), "factor"),
         Of("median", lambda row: Pair(_of(row[1], "median_s"), _of(row[2], "median_s")), "seconds", 2),
         Of("p95", lambda row: Pair(_of(row[1], "p95_s"), _of(row[2], "p95_s")), "seconds", 1),
         notes=("Baseline and candidate: means.", _mean_note(a), _mean_note(b)),
@@ -77,8 +78,8 @@ def change_object(change: Change) -> dict[str, Any] | None:
     return {
         "baseline": plain(a),
         "candidate": plain(b),
-        "duration_ratio": None if a is None or b is None else _ratio(a.duration.mean_s, b.duration.mean_s),
-        "steps_per_s_ratio": None if a is None or b is None else _ratio(a.steps_per_s, b.steps_per_s),
+        "duration_ratio": None if a is None or b is None else ratio(a.duration.mean_s, b.duration.mean_s),
+        "steps_per_s_ratio": None if a is None or b is None else ratio(a.steps_per_s, b.steps_per_s),
     }
 
 
@@ -95,10 +96,6 @@ def _times(model: IterationModel) -> tuple[tuple[str, Spread | None, tuple[str, 
 
 def _of(spread: Spread | None, field: str) -> float | None:
     return None if spread is None else getattr(spread, field)
-
-
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return None if before is None or after is None or before <= 0 else after / before
 
 
 def _tone(model: IterationModel) -> str:

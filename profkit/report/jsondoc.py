@@ -18,7 +18,7 @@ from profkit.model import Process, Profile, Run, Thread
 from profkit.model.surrogates import spelled_out
 from profkit.report.document import VerdictBlock
 from profkit.report.estimates import OF_SHARES, estimate_object
-from profkit.report.functions import Ranked, name_of, ranked, ranked_run
+from profkit.report.functions import Ranked, ranked, ranked_run
 from profkit.report.imports import import_changes_object
 from profkit.report.inventory_sections import inventory_object
 from profkit.report.iterations import change_object
@@ -244,8 +244,8 @@ def _thread(process: Process, thread: Thread, limit: int, by: str) -> dict[str, 
 
 
 def _function(profile: Profile, row: int) -> dict[str, Any]:
-    file = spelled_out(profile.strings[int(profile.file[row])])
-    return {"name": spelled_out(name_of(profile, row)), "file": file, "line": int(profile.line[row])}
+    name, file, line = profile.function(row)
+    return {"name": spelled_out(name), "file": spelled_out(file), "line": line}
 
 
 def _functions(functions: Ranked, limit: int) -> list[dict[str, Any]]:

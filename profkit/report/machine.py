@@ -5,8 +5,6 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
 from profkit.measure.side_facts import LEAST_GPU_SHARE, gpu_share
 from profkit.measure.side_machines import NOTICED, speeds
 from profkit.model import Machine, Neighbour, Neighbours, Run
@@ -61,8 +59,7 @@ def _gpu(run: Run) -> str:
     share = gpu_share(run)
     if share is None or run.series is None:
         return ""
-    memory = run.series.columns.get("gpu_memory_bytes")
-    most = 0.0 if memory is None or np.isnan(memory).all() else float(np.nanmax(memory))
+    most = float(run.series.known("gpu_memory_bytes")[1].max(initial=0.0))
     others = gpu_share(run, "gpu_others") or 0.0
     return (
         f"in use {units.share(share)} of the time"

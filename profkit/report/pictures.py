@@ -27,7 +27,7 @@ from profkit.measure.selected_processes import select
 from profkit.model import FunctionKey, Run
 from profkit.model.arrays import Bools, Floats, Index, Ints
 from profkit.report.figures import Figures, Slope, Slopes
-from profkit.report.functions import name_of, ranked_run, seconds_by, working
+from profkit.report.functions import ranked_run, seconds_by, working
 from profkit.report.text import clean, shorten_middle, shorten_start
 from profkit.report.timeline import timeline
 from profkit.report.waits import waits
@@ -132,7 +132,7 @@ def run_figures(run: Run, by: str) -> Figures:
     functions, place = _functions(
         found.keys,
         [profile.strings[i] for i in profile.file.tolist()],
-        [name_of(profile, row) for row in range(n)],
+        [profile.function(row)[0] for row in range(n)],
         profile.line,
         (side,),
         by=by,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profkit.model import FunctionKey
+from profkit.model.arrays import ratio
 from profkit.report import units
 from profkit.report.document import (
     Bullets,
@@ -119,14 +120,10 @@ def _deviations(study: RankStudy, limit: int) -> Table:
         Of("where", lambda row: location(row[1].function, "", 0) if row[1].function else "", "path", 2),
         Of("time", lambda row: row[1].value_s, "seconds"),
         Of("others", lambda row: row[1].usual_s, "seconds", 1),
-        Of("ratio", lambda row: _ratio(row[1].value_s, row[1].usual_s), "factor"),
+        Of("ratio", lambda row: ratio(row[1].usual_s, row[1].value_s), "factor"),
         Of("calls", lambda row: json_number(row[1].calls), "factor", 3),
         Of("z", lambda row: f"{row[1].z:.1f}", "text", 4),
     )
-
-
-def _ratio(value: float, usual: float) -> float | None:
-    return value / usual if usual > 0 else None
 
 
 def _chosen_members(study: RankStudy) -> list[int]:
@@ -180,9 +177,9 @@ def _heat(study: RankStudy) -> HeatMap:
 def _heat_cell(value: float, usual: float, *, marked: bool = False) -> HeatCell:
     if usual <= 0:
         return HeatCell("–" if value <= 0 else "new", None if value <= 0 else 1.0, marked)
-    ratio = value / usual
-    heat = min(1.0, max(0.0, math.log(max(ratio, 1e-9)) / math.log(HEAT_MOST)))
-    return HeatCell(f"{ratio:.2f}" if ratio < 9.995 else f"{ratio:.0f}", heat, marked)
+    times = value / usual
+    heat = min(1.0, max(0.0, math.log(max(times, 1e-9)) / math.log(HEAT_MOST)))
+    return HeatCell(f"{times:.2f}" if times < 9.995 else f"{times:.0f}", heat, marked)
 
 
 def _order(study: RankStudy) -> Table:
@@ -229,7 +226,7 @@ def _ranges(study: RankStudy, limit: int) -> Table:
         Of("count", lambda row: int(np.median([r.count for r in row.of if r is not None])), "count", 2),
         Of("median", _usual, "seconds"),
         Of("longest", lambda row: max(_medians(row))[0], "seconds"),
-        Of("ratio", lambda row: _ratio(max(_medians(row))[0], _usual(row)), "factor"),
+        Of("ratio", lambda row: ratio(_usual(row), max(_medians(row))[0]), "factor"),
         Of("in", lambda row: _label(study, max(_medians(row))[1]), "text", 1),
         Of("waiting", _waiting, "share", 3),
         notes=("Median durations without warm-up; waiting: for other processes, inside the range.",),

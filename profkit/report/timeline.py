@@ -8,10 +8,10 @@ import numpy as np
 
 from profkit.measure.side_facts import first_thread
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
-from profkit.model.arrays import Floats, Index
+from profkit.model.arrays import Floats
+from profkit.model.paths import depths
 from profkit.model.ranges import MARK, OPEN, PUSHED
 from profkit.report.figures import ProcessStates, TimelineSide, Track
-from profkit.report.functions import name_of
 from profkit.report.text import clean
 from profkit.report.waits import label_of
 from profkit.report.wording.functions import display_name
@@ -80,17 +80,15 @@ def _span(run: Run) -> tuple[int, int] | None:
 
 def _active_ns(samples: ThreadSamples) -> int:
     """Return the nanoseconds that a process's threads ran and queued, from the last row of each."""
-    last = np.append(np.diff(samples.tid) != 0, True)
-    return sum(map(int, samples.run_ns[last])) + sum(map(int, samples.wait_ns[last]))
+    return sum(int(own.run_ns[-1]) + int(own.wait_ns[-1]) for own in samples.by_thread())
 
 
 def _states(process: Process, samples: ThreadSamples, edges: Floats) -> ProcessStates:
     running, queued = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-    starts = np.flatnonzero(np.append(True, np.diff(samples.tid) != 0))
-    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(samples)], strict=True):
-        times = samples.time_ns[start:end].astype(np.float64)
-        for total, column in ((running, samples.run_ns), (queued, samples.wait_ns)):
-            total += np.diff(np.interp(edges, times, column[start:end].astype(np.float64))) / np.diff(edges)
+    for own in samples.by_thread():
+        times = own.time_ns.astype(np.float64)
+        for total, column in ((running, own.run_ns), (queued, own.wait_ns)):
+            total += np.diff(np.interp(edges, times, column.astype(np.float64))) / np.diff(edges)
     absent = (edges[1:] <= samples.time_ns.min()) | (edges[:-1] >= samples.time_ns.max())
     running[absent] = queued[absent] = np.nan
     return ProcessStates(label_of(process), running, queued, _functions(process, edges))
@@ -117,7 +115,7 @@ def _functions(process: Process, edges: Floats) -> Track | None:
     rows, name = np.unique(function[first], return_inverse=True)
     return Track(
         "",
-        tuple(display_name(name_of(thread.profile, row)) for row in rows.tolist()),
+        tuple(display_name(thread.profile.function(row)[0]) for row in rows.tolist()),
         name.reshape(-1).astype(np.int32),
         np.zeros(len(first), np.int32),
         (begin[first] - edges[0]) / 1e9,
@@ -141,41 +139,28 @@ def _track(process: Process, ranges: Ranges, tid: int, begin: int, edges: Floats
     durations = ranges.duration_s[of_thread]
     kept = of_thread[np.isnan(durations) | (durations >= shortest)]
     used, name = np.unique(ranges.name[kept], return_inverse=True)
+    # Started and ended ranges have no stack, and deeper nesting cannot be drawn.
+    depth = np.where(ranges.kind == PUSHED, np.minimum(depths(ranges.parent), 64), 0)
     # Ranges that never ended are drawn to the end.
     ends = np.where(ranges.end_ns[kept] == OPEN, edges[-1], ranges.end_ns[kept])
     return Track(
         label,
         tuple(clean(ranges.strings[i]) or "(no name)" for i in used.tolist()),
         name.reshape(-1).astype(np.int32),
-        _depth(ranges)[kept],
+        depth[kept].astype(np.int32),
         (ranges.begin_ns[kept] - begin) / 1e9,
         (ends - ranges.begin_ns[kept]) / 1e9,
         len(of_thread) - len(kept),
     )
 
 
-def _depth(ranges: Ranges) -> Index:
-    """Return the number of pushed ranges around each; 0 for started and ended ranges, which have no stack."""
-    depth = np.zeros(len(ranges), np.int32)
-    above = np.where(ranges.kind == PUSHED, ranges.parent, -1)
-    for _ in range(64):  # deeper nesting cannot be drawn
-        inside = above >= 0
-        if not inside.any():
-            break
-        depth += inside
-        above = np.where(inside, ranges.parent[np.maximum(above, 0)], -1)
-    return depth
-
-
 def _mean(series: Series | None, column: str, edges: Floats) -> Floats | None:
     """Return the mean of the readings in each bin, interpolated in bins without one."""
-    values = None if series is None else series.columns.get(column)
-    if series is None or values is None:
+    if series is None:
         return None
-    known = np.isfinite(values)
-    if not known.any():
+    times, values = series.known(column)
+    if not len(values):
         return None
-    times, values = series.time_ns[known].astype(np.float64), values[known]
     at = np.clip(np.searchsorted(edges, times, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(at, minlength=len(edges) - 1)
     sums = np.bincount(at, values, len(edges) - 1)

@@ -188,19 +188,16 @@ def _first_child(process: Process, every: Sequence[Process], lives: Sequence[tup
 
 def _seconds(process: Process, begin: int, end: int) -> dict[int, tuple[float, float]]:
     """Return the running and queueing seconds of each thread between two moments, by thread ID."""
-    samples = process.samples
-    if samples is None or not len(samples):
+    if process.samples is None:
         return {}
     found = {}
-    starts = np.flatnonzero(np.r_[True, np.diff(samples.tid) != 0])
-    for first, last in zip(starts, [*starts[1:], len(samples)], strict=True):
-        times = samples.time_ns[first:last]
-        columns = [samples.run_ns[first:last], samples.wait_ns[first:last]]
+    for samples in process.samples.by_thread():
+        times, columns = samples.time_ns, [samples.run_ns, samples.wait_ns]
         if times[0] > begin:  # the thread was first read after it began
             times = np.r_[times[0] - 1, times]
             columns = [np.r_[0, column] for column in columns]
         run, wait = (float(np.diff(np.interp([begin, end], times, column))[0]) / 1e9 for column in columns)
-        found[int(samples.tid[first])] = (run, wait)
+        found[int(samples.tid[0])] = (run, wait)
     return found
 
 

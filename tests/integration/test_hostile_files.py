@@ -21,7 +21,7 @@ from profkit.model import Edges, Process, Profile, Run, Thread
 from profkit.model.bounds import EXACT, LAST_NS
 from profkit.model.columns import column_dtypes
 from profkit.model.ranges import Ranges
-from tests.hostile_files import joinable_run, small_run
+from tests.hostile_files import joinable_run
 from tests.records import record_bytes, samples_bytes
 from tests.requirements import require
 from tests.run_files import member_of, npy, rewritten
@@ -29,12 +29,6 @@ from tests.shared import finished, succeeded, words_of
 
 #: Least and greatest seconds, other than 0, that a file may hold.
 TINY, AGES = 1e-60, 1e12
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    write_run(tmp_path / "run.prof", small_run())
-    return tmp_path / "run.prof"
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ Pairs are made by construction (`tests.programs`), so that what belongs into eac
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 
@@ -34,6 +34,7 @@ from tests.programs import (
     plain,
     program,
     sampled,
+    side,
     training,
 )
 from tests.shared import SAMPLES
@@ -99,13 +100,6 @@ def handed_over(off: float) -> list[Fn]:
 def reduced(seconds: float, off: float = 0.0) -> Fn:
     """A collective call that spins, and sleeps."""
     return Fn("<method 'Allreduce' of 'mpi4py.MPI.Comm' objects>", 100, seconds, 0.0, off, {"step": 100})
-
-
-def side(extra: Sequence[Fn] = (), **more: object) -> Run:
-    """The training loop with what a test adds to it; a speck of time keeps two runs from being one capture."""
-    options = {k: more.pop(k) for k in ("startup", "helpers", "others", "workers") if k in more}
-    loop = training(**more)  # type: ignore[arg-type]
-    return program([*loop, *extra], **options)  # type: ignore[arg-type]
 
 
 #: A function whose source changed, and which takes 3 s more.

@@ -13,17 +13,13 @@ from profkit.model import Machine, Neighbour, Neighbours, Run, Series
 from profkit.verdict.evidence import produce
 from profkit.verdict.types import Evidence
 from tests.builders import timed, with_main
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, program, sampled, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, program, sampled, side
 from tests.unit.test_iterations import beside, ranges_from
 
 
 def found_in(a: Run, b: Run, *names: str) -> dict[str, Evidence]:
     """Evidence of some producers, by signal; of several of one signal the first."""
     return {piece.signal: piece for piece in reversed(produce(names, compare(a, b)))}
-
-
-def side(extra: tuple[Fn, ...] = (), *, slower: float = 1.0, ratio: float = 0.0, **options: Any) -> Run:
-    return program([*training(slower=slower, ratio=ratio), *extra], **options)
 
 
 def machine(run: Run, **fields: Any) -> Run:

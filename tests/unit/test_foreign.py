@@ -17,7 +17,8 @@ from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.formats.foreign.calls import segments
 from profkit.formats.foreign.stacks import frame_of, profile_from_stacks
-from profkit.model import Profile, Run
+from profkit.model import Run
+from tests.builders import times_of
 from tests.shared import Capture, check_schema, printed
 
 FILES = sorted((SEEDS / "foreign").iterdir())
@@ -26,14 +27,8 @@ PLAIN = [path for path in FILES if path.name != "tachyon-zstd.bin"]
 A, B, C = ("/p.py", 1, "a"), ("/p.py", 5, "K.b"), ("~", 0, "std::c.1")
 
 
-def rows(profile: Profile) -> dict[str, tuple[float, float]]:
-    """Self and cumulative time by name."""
-    times = zip(profile.tottime.tolist(), profile.cumtime.tolist(), strict=True)
-    return dict(zip([profile.strings[i] for i in profile.name], times, strict=True))
-
-
 def named(run: Run, thread: int = 0) -> dict[str, tuple[float, float]]:
-    return rows(run.processes[0].threads[thread].profile)
+    return times_of(run.processes[0].threads[thread].profile)
 
 
 def read(tmp_path: Path, content: str | bytes | dict[str, Any] | list[Any], name: str = "file") -> Run:
@@ -63,7 +58,7 @@ def test_stacks_become_functions_whose_calls_are_unknown() -> None:
     profile = profile_from_stacks(
         [((A, B, B, C), 1.0, 100), ((A, B), 0.5, 50), ((A, B, B, C), 1.0, 100), ((), 9.0, 9)]
     )
-    assert rows(profile) == {"a": (0.0, 2.5), "b": (0.5, 2.5), "std::c.1": (2.0, 2.0)}
+    assert times_of(profile) == {"a": (0.0, 2.5), "b": (0.5, 2.5), "std::c.1": (2.0, 2.0)}
     assert np.isnan(profile.calls_low).all()
     assert not profile.ncalls.any()
     assert profile.samples.tolist() == [0, 50, 200]

@@ -19,10 +19,10 @@ import pytest
 from profkit.errors import FormatError
 from profkit.formats import load_run, read_run, runfile, write_run
 from profkit.model import Host, Machine, Manifest, Notice, OpenCall, Process, Profile, Run, Thread
-from profkit.model.profile import ESTIMATES
+from profkit.model.profile import ESTIMATES, MEASURED
 from tests.hostile_files import small_run
 from tests.requirements import imported, require
-from tests.run_files import WAITING, measured, member_of, npy, plain, rewritten
+from tests.run_files import measured, member_of, npy, plain, rewritten
 from tests.shared import succeeded
 
 WARNINGS = (
@@ -48,13 +48,6 @@ def odd_run() -> Run:
     worker = Process(pid=20, parent=10, role="worker", threads=(Thread(measured(5, seed=4)),))
     unprofiled = Process(pid=21, role="child", command=("tar", "x"), exit="exited")
     return Run("run.prof", (main, worker, unprofiled), manifest, Machine(64, None, 12.5, load=1.25), WARNINGS)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Write a run that has every member: of 60 functions and ranges, 83 readings of threads and 38 of the machine."""
-    write_run(tmp_path / "run.prof", small_run())
-    return tmp_path / "run.prof"
 
 
 @pytest.fixture
@@ -105,7 +98,7 @@ def test_columns_are_those_measured_and_stored_as_they_are_where_they_hardly_com
     stored = {name for name, kind in kinds.items() if kind == zipfile.ZIP_STORED}
     times_of = ("tottime", "cumtime")
     assert stored == {f"{group}/{column}.npy" for group in ("functions", "edges") for column in times_of}
-    assert not {f"functions/{column}.npy" for column in WAITING} & kinds.keys()
+    assert not {f"functions/{column}.npy" for column in MEASURED} & kinds.keys()
     assert set(kinds.values()) == {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
     assert plain(read_run(path)) == plain(run)
 

@@ -28,12 +28,6 @@ from tests.run_files import measured, member_of, npy, rewritten
 MANY = 3_000_000
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    write_run(tmp_path / "run.prof", small_run())
-    return tmp_path / "run.prof"
-
-
 def columns(group: str, dtypes: Any, rows: int) -> dict[str, bytes | None]:
     return {f"{group}/{name}.npy": npy(np.zeros(rows, dtype)) for name, dtype in dtypes.items()}
 

@@ -14,20 +14,13 @@ import pytest
 
 from profkit.capture import pyspy
 from profkit.capture.sampled_stacks import Stack, Stacks, joined, lost_share, read_stacks, threads_of
-from profkit.model import Thread
+from tests.builders import times_of
 
 OUTER, MIDDLE, LEAF = ("/p.py", 1, "<module>"), ("/p.py", 5, "middle"), ("/p.py", 9, "leaf")
 
 
 def sampled(*stacks: Stack, failed: int = 0) -> Stacks:
     return Stacks({"7": ("MainThread", stacks)}, len(stacks), failed)
-
-
-def seconds(thread: Thread) -> dict[str, tuple[float, float]]:
-    """Self time and time with what it called, by name."""
-    profile = thread.profile
-    times = zip(profile.tottime.tolist(), profile.cumtime.tolist(), strict=True)
-    return dict(zip([profile.strings[i] for i in profile.name], times, strict=True))
 
 
 def test_samples_are_divided_over_the_time_that_was_looked_at() -> None:
@@ -37,8 +30,8 @@ def test_samples_are_divided_over_the_time_that_was_looked_at() -> None:
     stacks = Stacks(threads, 4, failed=1)
     main, other = threads_of(stacks, 8.0, {"7": 70})
     assert (main.tid, main.name, other.tid) == (70, "MainThread", None)
-    assert seconds(main) == {"<module>": (2.0, 8.0), "middle": (0.0, 6.0), "leaf": (6.0, 6.0)}
-    assert seconds(other) == {"middle": (2.0, 2.0)}
+    assert times_of(main.profile) == {"<module>": (2.0, 8.0), "middle": (0.0, 6.0), "leaf": (6.0, 6.0)}
+    assert times_of(other.profile) == {"middle": (2.0, 2.0)}
 
 
 TORN: dict[str, Stack] = {
@@ -55,7 +48,7 @@ TORN: dict[str, Stack] = {
 def test_a_torn_stack_is_no_function_and_its_time_is_that_of_the_others(torn: Stack) -> None:
     stacks = sampled(*[(OUTER, MIDDLE, LEAF)] * 9, torn)
     (thread,) = threads_of(stacks, 9.0, {})
-    assert seconds(thread) == {"<module>": (0.0, 9.0), "middle": (0.0, 9.0), "leaf": (9.0, 9.0)}
+    assert times_of(thread.profile) == {"<module>": (0.0, 9.0), "middle": (0.0, 9.0), "leaf": (9.0, 9.0)}
     assert lost_share(stacks) == pytest.approx(0.1)
 
 
@@ -67,9 +60,9 @@ def test_what_is_no_torn_stack() -> None:
     for stacks in (recursive, callbacks, idle):
         assert lost_share(stacks) == 0.0
     (thread,) = threads_of(callbacks, 7.0, {})
-    assert seconds(thread)["middle"] == (1.0, 2.0)
+    assert times_of(thread.profile)["middle"] == (1.0, 2.0)
     (thread,) = threads_of(idle, 4.0, {})
-    assert seconds(thread) == {"leaf": (1.0, 1.0)}
+    assert times_of(thread.profile) == {"leaf": (1.0, 1.0)}
 
 
 def test_failures_count_as_lost_and_times_are_joined() -> None:
@@ -78,7 +71,7 @@ def test_failures_count_as_lost_and_times_are_joined() -> None:
     assert (both.rounds, both.failed) == (3, 4)
     assert lost_share(both) == pytest.approx(4 / 7)
     (thread,) = threads_of(both, 6.0, {})
-    assert seconds(thread) == {"<module>": (4.0, 6.0), "leaf": (2.0, 2.0)}
+    assert times_of(thread.profile) == {"<module>": (4.0, 6.0), "leaf": (2.0, 2.0)}
     assert lost_share(Stacks({}, 0)) == 0.0
 
 

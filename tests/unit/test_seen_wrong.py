@@ -13,7 +13,7 @@ from profkit.report.diffdoc import diff_document
 from profkit.report.wording.summaries import summary_of
 from profkit.verdict.alone import judge_run
 from tests.builders import with_main
-from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, plain, program, training
+from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, plain, program, side, training
 
 #: Both runs queue as long as they compute, beside other programs that take 1.5 of two CPUs; they start at once.
 NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5, "startup": 0.0}
@@ -21,11 +21,6 @@ NEIGHBOUR: Mapping[str, object] = {"ratio": 1.0, "others": 1.5, "startup": 0.0}
 SLOWER: Mapping[str, object] = {"times": {"sharpen": 4.0}, "changed": {"sharpen": "slower"}}
 #: `blur` was changed, and calls `sharpen` four times as often.
 LOOP: Mapping[str, object] = {"per_step": {"sharpen": 20}, "changed": {"blur": "with a loop"}}
-
-
-def side(extra: tuple[Fn, ...] = (), **more: object) -> Run:
-    options = {k: more.pop(k) for k in ("others", "exit_status", "helpers", "startup") if k in more}
-    return program([*training(**more), *extra], **options)  # type: ignore[arg-type]
 
 
 class TestBesideTheSameNeighbour:

@@ -28,7 +28,7 @@ from profkit.formats.export.timeline import (
 from profkit.model import Process, Ranges, Run, Series, ThreadSamples
 from profkit.model.arrays import Floats, Ints
 from profkit.model.bounds import EXACT
-from profkit.model.ranges import MARK, OPEN, PAYLOAD_TYPES, PUSHED, STARTED
+from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED
 
 #: Linux's PID_MAX_LIMIT. Numbers from here on are for tracks without a thread, and for processes whose pid is
 #: taken (on another host, or before an exec).
@@ -211,13 +211,8 @@ def _common(ranges: Ranges, row: int, pid: int, tid: int, domain: str) -> tuple[
 def _payloads(ranges: Ranges, rows: Ints) -> npt.NDArray[np.object_]:
     """Return payloads with the text that closes their events; empty for rows without payload."""
     result = np.full(len(rows), "", object)
-    types = ranges.payload_type[rows]
-    for number in np.unique(types[types != 0]).tolist():
-        at = np.flatnonzero(types == number)
-        dtype = np.dtype(PAYLOAD_TYPES[number])
-        raw = ranges.payload[rows[at]].astype("<u8").view(np.uint8).reshape(len(at), 8)
-        values = np.ascontiguousarray(raw[:, : dtype.itemsize]).view(dtype).reshape(-1)
-        if dtype.kind == "f":
+    for at, values in ranges.payloads(rows):
+        if values.dtype.kind == "f":
             plain = np.isfinite(values)
             texts = [repr(value) for value in values.tolist()]
         else:
@@ -254,29 +249,25 @@ _LEVELS = {
 
 def _of_series(series: Series, shift_ns: int) -> Iterator[bytes]:
     """Yield the machine's counters as process 0; failed readings (NaN) are left out."""
-    for column, values in series.columns.items():
-        there = np.isfinite(values)
-        time, numbers = series.time_ns[there] + shift_ns, values[there]
+    for column in series.columns:
+        time, numbers = series.known(column)
         if column in _RATES:
             name, unit = _RATES[column]
             time, numbers = _rates(time, numbers)
         else:
             name, unit = _LEVELS.get(column, (column, "value"))
-        yield from _counters(name, 0, time, {unit: numbers})
+        yield from _counters(name, 0, time + shift_ns, {unit: numbers})
 
 
 def _of_threads(samples: ThreadSamples, names: Mapping[int, str], pid: int, shift_ns: int) -> Iterator[bytes]:
     """Yield the shares of time that each active thread ran and queued; `names` are by thread id."""
-    if not len(samples):
-        return
-    change = np.flatnonzero(np.diff(samples.tid)) + 1
-    for rows in np.split(np.arange(len(samples)), change):
-        run, wait = samples.run_ns[rows] / 1e9, samples.wait_ns[rows] / 1e9
-        if len(rows) < 2 or run[-1] + wait[-1] <= run[0] + wait[0]:
+    for own in samples.by_thread():
+        run, wait = own.run_ns / 1e9, own.wait_ns / 1e9
+        if len(own) < 2 or run[-1] + wait[-1] <= run[0] + wait[0]:
             continue
-        tid = int(samples.tid[rows[0]])
-        time, running = _rates(samples.time_ns[rows] + shift_ns, run)
-        _, queued = _rates(samples.time_ns[rows] + shift_ns, wait)
+        tid = int(own.tid[0])
+        time, running = _rates(own.time_ns + shift_ns, run)
+        _, queued = _rates(own.time_ns + shift_ns, wait)
         name = f"{names.get(tid) or 'thread'} {tid} on a CPU"
         yield from _counters(name, pid, time, {"running": running, "queued": queued})
 

@@ -87,10 +87,8 @@ def place_of(profile: Profile, row: int) -> tuple[str, str, int]:
     """Return name, file and first line of a function; without a file, an empty one and 0. −1 is `SHORT`."""
     if row < 0:
         return SHORT, "", 0
-    text = profile.strings
-    file = text[profile.file[row]]
-    name = text[profile.qualname[row]] or text[profile.name[row]]
-    return name, "" if file == "~" else file, int(profile.line[row])
+    name, file, line = profile.function(row)
+    return name, "" if file == "~" else file, line
 
 
 def not_held(run: Run, *, calls: bool = False, stacks: bool = False, waiting: bool = False) -> Iterator[str]:
