@@ -90,7 +90,9 @@ def _repeatable(run: model.Run, here: bool) -> model.Manifest:
         hint = "try the advice where you start the job"
         raise refused("is one part of a job that other commands also started", hint)
     if any(notice.code == "attached" for notice in run.warnings):
-        raise refused("was captured from a program that was already running", "capture its command from the start")
+        raise refused(
+            "was captured from a program that was already running", "capture its command from the start"
+        )
     host = manifest.host.name
     if host and host != platform.node() and not here:
         hint = "run this there, or say that it is to run here"

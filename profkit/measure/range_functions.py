@@ -136,7 +136,7 @@ def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
     total = float(tottime.sum())
     found = [
         RangeFunction(
-            *functions.described[numbers[i]],
+            *functions.described[int(numbers[i])],
             ncalls=int(ncalls[i]),
             tottime=float(tottime[i]),
             share=float(tottime[i] / total) if total > 0 else 0.0,
@@ -146,7 +146,7 @@ def _of_key(mine: Floats, who: Ints, functions: _Functions) -> RangeFunctions:
         for i in np.argsort(-tottime, kind="stable").tolist()
     ]
     counts = {number: int(who[1, who[0] == number].sum()) for number in np.unique(who[0]).tolist()}
-    openers = [Opener(*functions.described[number], count) for number, count in counts.items() if count]
+    openers = [Opener(*functions.described[int(number)], count) for number, count in counts.items() if count]
     openers.sort(key=lambda opener: (-opener.count, opener.name))
     return RangeFunctions(tuple(openers), tuple(found), total)
 

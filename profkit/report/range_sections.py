@@ -110,7 +110,9 @@ def change_sections(changes: Sequence[RangeChange], limit: int) -> list[Section]
     if any(row.wait_share is not None for c in shown for row in (c.baseline, c.candidate) if row is not None):
         notes.append("Queued: share of the ranges' time in which their thread waited for a CPU.")
     if any(map(_tone, shown)):
-        notes.append(f"● the two sides hardly overlap: more than {units.share(HARDLY_OVERLAP)} in one direction.")
+        notes.append(
+            f"● the two sides hardly overlap: more than {units.share(HARDLY_OVERLAP)} in one direction."
+        )
     table = listed.table(
         Of("range", lambda change: _label(change.key), "name"),
         Of("domain", lambda change: clean(change.key.domain), "text", 7),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -171,7 +172,7 @@ class Masker(TextMask):
             "machine": lambda value: self.host(value) if setting.name == "host" else self.label(value),
             "source": lambda value: self.formed(value, _REVISION),
         }
-        mask = masks.get(setting.kind, lambda value: self.formed(value, PYTHON))
+        mask = masks.get(setting.kind, partial(self.formed, form=PYTHON))
         name = self.label(setting.name)
         baseline, candidate = (value and mask(value) for value in (setting.baseline, setting.candidate))
         return Setting(setting.kind, name, baseline, candidate)

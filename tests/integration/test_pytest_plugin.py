@@ -119,7 +119,9 @@ def test_what_is_slower_for_another_reason_passes(project: Path) -> None:
     )
     write(project, test=TEST.format(mark="fail_on=['blocked', 'data-starvation']"))
     said = run_tests(project, "--profkit")
-    assert "slower, but for another cause than blocked or data-starvation: 1.500 times the time at HEAD" in said
+    assert (
+        "slower, but for another cause than blocked or data-starvation: 1.500 times the time at HEAD" in said
+    )
     assert "2 passed" in said
 
 

@@ -287,7 +287,9 @@ def test_extract_says_which_process_it_took(capsys: Capture, tmp_path: Path) -> 
         functions = pstats.Stats(str(target)).stats  # type: ignore[attr-defined]
         return {name for _, _, name in functions}, err
 
-    said = "profkit: took the rank process (rank 0, pid 100) of 2 processes; --process all takes all of them\n"
+    said = (
+        "profkit: took the rank process (rank 0, pid 100) of 2 processes; --process all takes all of them\n"
+    )
     assert extracted() == ({"of_0"}, said)
     assert extracted("--rank", "1") == ({"of_1"}, "")
     assert extracted("--process", "all") == ({"of_0", "of_1"}, "")

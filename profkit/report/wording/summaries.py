@@ -257,7 +257,9 @@ def _ended(p: _Sentence) -> str:
                 f"the {side} ended with exit status {status}" if status else f"the {side} ended normally"
             )
     text = " and ".join(said)
-    return f"{text[0].upper()}{text[1:]}: they may have done different work, so their times cannot be compared."
+    return (
+        f"{text[0].upper()}{text[1:]}: they may have done different work, so their times cannot be compared."
+    )
 
 
 def _calls_unknown(p: _Sentence) -> str:
