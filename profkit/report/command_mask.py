@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import dataclass, field
 
 from profkit.model import PROJECT
 from profkit.report.known_words import NUMBER, is_known, is_number, is_standard_module, suffix_of
@@ -67,16 +67,20 @@ def kind_of(text: str) -> str:
     return "hex" if _HEX_DIGITS.fullmatch(text) else "text"
 
 
+@dataclass(slots=True, eq=False)
 class CommandMask:
     """Mask the command lines of one report by what was learned of its runs."""
 
-    def __init__(self, learned: LearnedTexts) -> None:
-        self.learned = learned
-        self._masked = cache(self._words)
+    learned: LearnedTexts
+    _lines: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
 
     def words(self, command: Sequence[str]) -> tuple[str, ...]:
         """Return the masked words of a command line; words beyond `MOST_WORDS` are only counted."""
-        return self._masked(tuple(command))
+        line = tuple(command)
+        known = self._lines.get(line)
+        if known is None:
+            known = self._lines[line] = self._words(line)
+        return known
 
     def _words(self, line: tuple[str, ...]) -> tuple[str, ...]:
         shown: list[str] = []

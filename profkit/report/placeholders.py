@@ -7,7 +7,6 @@ before. The letter is the order of first use, which reveals nothing of the text.
 from __future__ import annotations
 
 import builtins
-import functools
 import hashlib
 import hmac
 import re
@@ -36,7 +35,7 @@ _NUMBERED = re.compile(r"^<?(.+?)(?:[ -]([a-z]{1,4}))?>?$")
 
 class Placeholders:
     def __init__(self) -> None:
-        self._given: dict[tuple[str, Hashable], int] = {}
+        self._given: dict[str, dict[Hashable, int]] = {}
         self._next: dict[str, int] = {}
 
     def of(self, kind: str, value: Hashable, length: int | None = None) -> str:
@@ -63,9 +62,10 @@ class Placeholders:
             self._next[label] = max(self._next.get(label, 0), number_of(suffix) + 1)
 
     def _number(self, label: str, value: Hashable) -> int:
-        number = self._given.get((label, value))
+        given = self._given.setdefault(label, {})
+        number = given.get(value)
         if number is None:
-            number = self._given[label, value] = self._next.get(label, 0)
+            number = given[value] = self._next.get(label, 0)
             self._next[label] = number + 1
         return number
 
@@ -199,7 +199,7 @@ class Pseudonyms:
         self._secret = secret
         self._public: set[str] = set(_PYTHONS)
         self._packages: set[str] = set()
-        self._of = functools.cache(self._shown)
+        self._given: dict[str, str] = {}
         gathered = list(runs)
         for run in gathered:
             if run.manifest is not None:
@@ -257,8 +257,12 @@ class Pseudonyms:
     def masked(self, text: str) -> str:
         return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
 
-    def _shown(self, word: str) -> str:
-        if self.is_public(word):
-            return word
-        made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
-        return f"n_{made.hexdigest()[:_DIGITS]}"
+    def _of(self, word: str) -> str:
+        known = self._given.get(word)
+        if known is None:
+            known = word
+            if not self.is_public(word):
+                made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
+                known = f"n_{made.hexdigest()[:_DIGITS]}"
+            self._given[word] = known
+        return known

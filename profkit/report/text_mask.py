@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
@@ -84,8 +83,8 @@ class TextMask(LearnedTexts):
         self._words: dict[str, str] = {}
         self._joined: dict[str, str] = {}
         self._names: dict[tuple[str, bool], str] = {}
-        self._message = functools.cache(self._masked_message)
-        self.outside = functools.cache(self._outside)
+        self._messages: dict[str, str] = {}
+        self._paths: dict[str, str] = {}
         for command in dict.fromkeys(command for run in gathered for command in commands_of(run)):
             masked = self.words(command)
             for word, shown in zip(command, masked, strict=False):
@@ -144,9 +143,12 @@ class TextMask(LearnedTexts):
 
     def message(self, text: str) -> str:
         """Mask another program's sentence by the allow-list for messages."""
-        return self._joined.get(text) or self._message(text)
+        known = self._joined.get(text) or self._messages.get(text)
+        if known is None:
+            known = self._messages[text] = self._message(text)
+        return known
 
-    def _masked_message(self, text: str) -> str:
+    def _message(self, text: str) -> str:
         cut = text[:_MOST_MESSAGE]
         cut = self.private.replaced(masked_by_rules(cut, self.placeholders.secret))
         if "/" in cut or "\\" in cut:
@@ -229,8 +231,14 @@ class TextMask(LearnedTexts):
         kept = found[found.lastgroup or 0]
         return self.name(f"torchinductor_{HOME}/{kept}" if found.lastgroup == "inductor" else kept)
 
-    def _outside(self, path: str) -> str:
+    def outside(self, path: str) -> str:
         """Mask a path below no root, part by part, so that common directories stay common."""
+        known = self._paths.get(path)
+        if known is None:
+            known = self._paths[path] = self._outside(path)
+        return known
+
+    def _outside(self, path: str) -> str:
         directory, _, name = normalise(path).rpartition("/")
         if self.own_place(directory) is not None:
             return f"{self._commands.place(directory)}/{self.name(name)}"
