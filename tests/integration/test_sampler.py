@@ -263,9 +263,10 @@ time.sleep(0.5)
 file = os.open("data", os.O_RDONLY)
 os.fsync(file)
 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-for turn in range(3):
+for turn in range(8):
     for at in range(0, os.fstat(file).st_size, 1 << 20):
         os.pread(file, 1 << 20, at)
+    time.sleep(0.2)  # on a busy machine the sampler may follow it into its cgroup a second later
 """
 
 
@@ -279,7 +280,7 @@ def test_what_a_limit_of_memory_had_dropped_is_read_again(tmp_path: Path) -> Non
     enough = captured(tmp_path, sys.executable, script(tmp_path, READS))
     assert limited.machine.memory_limit_bytes == 64 << 20
     assert enough.machine.memory_limit_bytes is None or enough.machine.memory_limit_bytes > 64 << 20
-    # All of it twice, but for what was kept.
+    # All of it twice at the least, but for what was kept.
     assert limited.machine.refaulted_bytes > 100_000_000
     assert limited.series.columns["refaulted_bytes"][-1] == limited.machine.refaulted_bytes
 
