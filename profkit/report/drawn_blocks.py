@@ -147,7 +147,7 @@ def waterfall_lines(waterfall: Waterfall, width: int) -> Iterator[Line]:
 
 #: Width of the drawing in its own units, and where the lines begin and end.
 _WIDTH = 1000.0
-_LEFT, _RIGHT = 110.0, 890.0
+_LEFT, _RIGHT = 150.0, 890.0
 #: Heights of the first line, which the trend is about, of the others, and of the text around them.
 _FIRST, _OTHER, _GAP, _HEAD, _FOOT = 150.0, 44.0, 14.0, 22.0, 24.0
 #: Signs of a line of text, from the least value to the greatest.
