@@ -116,7 +116,8 @@ def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
     # The same command again runs nothing and says the same; so does the directory alone.
     before = (place / "sweep" / "journal.jsonl").read_bytes()
     again = profkit(place, *words[:-2], *target("{w}"))
-    assert "Best: w=1 SLOW=no" in again.stdout
+    # Beside other tests, two runs a setting may not tell it from the noise.
+    assert re.search(r"(Best:|best median is that of) w=1 SLOW=no\b", again.stdout)
     assert "run " not in again.stderr
     # Beside a line for each run that has ended, only a terminal shows something.
     assert "sweep: " not in done.stderr
