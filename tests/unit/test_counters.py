@@ -20,8 +20,9 @@ from profkit.capture import counters, gpu, machines, process_tree
 from profkit.capture.agent.machine import refaulted
 from profkit.capture.agent.process_facts import read_stat
 from profkit.capture.meters import Meters
-from profkit.capture.process_tree import ProcessTree, WatchedThread
+from profkit.capture.process_tree import ProcessTree
 from profkit.capture.record_types import Record
+from profkit.capture.watched_processes import WatchedThread
 from profkit.model import Host, Machine, Notice, Process, Profile, Thread
 from profkit.model.pauses import Pause
 from tests import records
