@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from profkit.errors import FormatError, UsageError
 from profkit.identity.function_keys import function_keys
+from profkit.measure.machine_speed import speeds
 from profkit.measure.range_stats import range_rows
-from profkit.measure.side_machines import speeds
 from profkit.model import ROOTS, Host, Machine, Process, Run
 from profkit.model.arrays import Floats
 from profkit.model.merge import merge_profiles

@@ -15,6 +15,7 @@ from profkit.identity.lookup_columns import Looked
 from profkit.measure import pause_seconds
 from profkit.measure.imports import import_seconds
 from profkit.measure.inventory import queued_s, ran_s
+from profkit.measure.own_locks import lock_waits
 from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import (
     child_programs,
@@ -264,7 +265,7 @@ def _locked(helpers: _Threads, n: int) -> Floats:
     result = np.zeros(n)
     most = max((thread.active_s for _, thread, _ in helpers), default=0.0)
     for process, thread, rows in helpers:
-        for row, _, seconds in pause_seconds.lock_waits(process, thread) if thread.active_s > 0 else ():
+        for row, _, seconds in lock_waits(process, thread) if thread.active_s > 0 else ():
             result[rows[row]] += seconds * thread.active_s / most
     return result
 

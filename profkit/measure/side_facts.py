@@ -11,9 +11,11 @@ import numpy as np
 from profkit.identity.lookup_columns import Looked
 from profkit.measure.imports import compiling_seconds, imported_packages
 from profkit.measure.inventory import Inventory, inventory, queued_s, ran_s
-from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, lock_waits, times_seen
+from profkit.measure.machine_speed import Speed, speeds
+from profkit.measure.own_locks import lock_waits
+from profkit.measure.pause_seconds import FOR_CHILDREN, awaited_of, times_seen
 from profkit.measure.run_settings import revision_of
-from profkit.measure.side_machines import Speed, neighbours_of, speeds
+from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Host, Neighbours, Process, Profile, Run, RunSet, Thread
 from profkit.model.arrays import known, known_sum, median
 

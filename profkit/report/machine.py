@@ -5,8 +5,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
+from profkit.measure.machine_speed import speeds
 from profkit.measure.side_facts import LEAST_GPU_SHARE, gpu_share
-from profkit.measure.side_machines import NOTICED, speeds
+from profkit.measure.side_neighbours import NOTICED
 from profkit.model import Machine, Neighbour, Neighbours, Run
 from profkit.model.run import GpuUse
 from profkit.report import units

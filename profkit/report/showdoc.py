@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from profkit.measure.import_table import imports_of
 from profkit.measure.iterations import IterationNames, iteration_model
 from profkit.measure.range_functions import range_functions
-from profkit.measure.range_stats import range_rows, range_waiting
+from profkit.measure.range_stats import range_rows
+from profkit.measure.range_waiting import range_waiting
 from profkit.measure.side_facts import queued_share
 from profkit.model import Host, Manifest, Process, Run, Window
 from profkit.model.arrays import known_sum

@@ -14,7 +14,7 @@ import pytest
 
 from profkit.capture import neighbourhood as module
 from profkit.capture.neighbourhood import Neighbours, group_of
-from profkit.measure.side_machines import neighbours_of
+from profkit.measure.side_neighbours import neighbours_of
 from profkit.model import Machine, Neighbour, Run
 from profkit.model import Neighbours as Found
 from profkit.report.machine import neighbour_sections

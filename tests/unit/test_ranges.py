@@ -27,9 +27,9 @@ from profkit.measure.range_stats import (
     compare_ranges,
     fold_names,
     range_rows,
-    range_waiting,
     repeated,
 )
+from profkit.measure.range_waiting import range_waiting
 from profkit.model import Notice, Process, ProfileError, RangeCalls, Run, RunSet, Thread
 from profkit.model.ranges import MARK, OPEN, PUSHED, STARTED, Ranges
 from profkit.model.series import ThreadSamples

@@ -14,7 +14,7 @@ from profkit.formats.runfile import write_run
 from profkit.model import Run
 from profkit.model.pauses import Pause, PauseKind
 from profkit.study.rank_table import expand, rank_table
-from profkit.study.ranks import threshold
+from profkit.study.stragglers import threshold
 from profkit.study.wait_states import WAIT_STATES, wait_state
 from profkit.study.workers import crew
 from tests.builders import with_estimates, with_main, with_thread

@@ -6,7 +6,7 @@ import numpy as np
 
 from profkit.measure.inventory import Inventory
 from profkit.measure.range_stats import RangeChange
-from profkit.measure.side_machines import NOTICED
+from profkit.measure.side_neighbours import NOTICED
 from profkit.verdict.evidence.producing import LEAST_SHARE, NAMED, Found, Producers, of_sides
 from profkit.verdict.rule import Case, Judged
 from profkit.verdict.thresholds import value
