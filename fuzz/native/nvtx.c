@@ -14,7 +14,6 @@
 
 #include "callbacks.c"
 #include "files.c"
-#include "inject.c"
 
 #include <fcntl.h>
 #include <sys/stat.h>

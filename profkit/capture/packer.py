@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,14 +17,14 @@ from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.pool_records import pools_of
 from profkit.capture.proc_files import is_alive
 from profkit.capture.provenance import installed_packages
-from profkit.capture.record_types import Launch, Launcher, Record, Sampled
+from profkit.capture.record_types import Launch, Launcher, ProcessKey, Record, Sampled, SeenProcess
 from profkit.capture.records import read_launch
 from profkit.capture.source_cache import Sources
 from profkit.capture.spool_records import SpoolRecords, last_records
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
 from profkit.formats.runfile import SCHEMA
-from profkit.model import Host, Manifest, Process, Profile, ProfileError, Roots, Run, Thread
+from profkit.model import Host, Manifest, Notice, Process, Profile, ProfileError, Roots, Run, Sampler, Thread
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
@@ -49,11 +49,11 @@ def pack_spool(
     if its records cannot be those of a run.
     """
     launch = _read_launch(spool)
+    launcher_alive = _launcher_alive(launch)
     reader = SpoolRecords(spool)
     progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
-    launcher_alive = _launcher_alive(launch)
     if now is not None and launcher_alive:
         sampled, of_samples = now(spool, launch.launcher, sampled), []
     seen = {} if sampled is None else sampled.by_process
@@ -68,41 +68,24 @@ def pack_spool(
     sources = sources or Sources()
     tables = ThreadTables(sources)
     cores = host_facts.physical_cores()
-    alive = [living[record.process] for record in found]
-    left = endings.left_ends(spool)
-    now_s = time.perf_counter() if root is None or launch.target is None else launch.target.ended_ns / 1e9
-    ends = endings.of_records(found, alive, launch, seen, left, now_s)
-    if root is not None:  # nothing is lost: what these do later is not of this run
-        ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
     # Whether processes of other machines still run is unknown here.
     goes_on = ("running", "unknown") if launcher_alive else ("running",)
     packed: list[tuple[Record, endings.Ending, Process]] = []
-    for number, (record, end) in enumerate(zip(found, ends, strict=True), 1):
+    for number, (record, end) in enumerate(_ends(spool, launch, found, living, seen), 1):
         progress(f"process {number} of {len(found)}")
         whole = reader.with_tables(record, end, seen.get(record.process), growing=end.state in goes_on)
         try:
             packed.append((whole, end, _process(whole, end, machine_host, tables, cores)))
         except ProfileError as error:  # each row is possible, but not all together
             reader.leave_out(record, str(error))
-    found, ends = [record for record, _, _ in packed], [end for _, end, _ in packed]
-    processes = program_files.with_sizes([process for _, _, process in packed], sources)
-    processes = program_files.with_dynamic_files(processes, tables.strings, sources)
-    processes = program_files.with_definitions(tables.sharing_strings(processes), sources)
-    found = with_lightning_ranks(found)
+    ends = [end for _, end, _ in packed]
+    found = with_lightning_ranks([record for record, _, _ in packed])
+    processes = _described([process for _, _, process in packed], tables, sources)
     processes = _with_roles(processes, found, root)
-    unrecorded = endings.unrecorded(spool, reader.files)
     whole_s = launch.wall_s or _so_far(launch, found, launcher_alive)
-    warnings = [
-        *reader.damaged,
-        *record_notices.of_launch(launch, launcher_alive, whole_s, found, unrecorded, reader.damaged),
-        *record_notices.of_processes(found, processes, ends),
-        *record_notices.of_interpreters(
-            path.stem for path in spool.glob("*" + settings.SUBINTERPRETER_SUFFIX)
-        ),
-    ]
+    warnings = _notices(spool, reader, launch, launcher_alive, whole_s, found, processes, ends)
     processes, thread_names, of_ranges = nvtx.attach(spool, found, processes)
-    warnings += of_ranges
-    warnings += of_samples
+    warnings += [*of_ranges, *of_samples]
     processes = counters.attach(sampled, launch, found, processes, machine_host)
     processes = nvtx.with_thread_names(processes, thread_names)
     machine = machines.of_run(launch, sampled, machine_host)
@@ -119,7 +102,80 @@ def pack_spool(
         warnings += selected.notices(whole_s)
     elif selected.chosen:
         warnings.append(captured_windows.never_opened(launch, whole_s))
-    manifest = Manifest(
+    if now is not None and launcher_alive:
+        # The run as a whole says that its processes run.
+        warnings = [notice for notice in warnings if notice.code != "process-running"]
+    state = "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
+    run = Run(
+        path=str(spool),
+        processes=tuple(_primary_first(processes))
+        or (Process(command=launch.command, exit=state, profiled=False),),
+        manifest=_manifest(launch, machine_host, found, summary, selected, whole_s),
+        machine=machine,
+        warnings=tuple(dict.fromkeys(warnings)),
+        series=series,
+        machines={} if selected.opened else machines.by_host(machine, machine_host, found),
+    )
+    try:
+        return run.validate()
+    except ProfileError as error:
+        raise FormatError(spool, str(error), "its records are damaged, or not profkit's") from None
+
+
+def _ends(
+    spool: Path,
+    launch: Launch,
+    found: Sequence[Record],
+    living: Mapping[ProcessKey, bool | None],
+    seen: Mapping[ProcessKey, SeenProcess],
+) -> list[tuple[Record, endings.Ending]]:
+    """Return each record with the end of its process."""
+    alive = [living[record.process] for record in found]
+    attached_to = launch.target if launch.attached else None
+    now_s = time.perf_counter() if attached_to is None else attached_to.ended_ns / 1e9
+    ends = endings.of_records(found, alive, launch, seen, endings.left_ends(spool), now_s)
+    if attached_to is not None:  # nothing is lost: what these do later is not of this run
+        ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
+    return list(zip(found, ends, strict=True))
+
+
+def _described(processes: Sequence[Process], tables: ThreadTables, sources: Sources) -> list[Process]:
+    """Return the processes with what their program's files say of their functions."""
+    processes = program_files.with_sizes(processes, sources)
+    processes = program_files.with_dynamic_files(processes, tables.strings, sources)
+    return program_files.with_definitions(tables.sharing_strings(processes), sources)
+
+
+def _notices(
+    spool: Path,
+    reader: SpoolRecords,
+    launch: Launch,
+    launcher_alive: bool | None,
+    whole_s: float,
+    found: Sequence[Record],
+    processes: Sequence[Process],
+    ends: Sequence[endings.Ending],
+) -> list[Notice]:
+    """Return what limits the run, its processes and its interpreters."""
+    unrecorded = endings.unrecorded(spool, reader.files)
+    interpreters = (path.stem for path in spool.glob("*" + settings.SUBINTERPRETER_SUFFIX))
+    return [
+        *reader.damaged,
+        *record_notices.of_launch(launch, launcher_alive, whole_s, found, unrecorded, reader.damaged),
+        *record_notices.of_processes(found, processes, ends),
+        *record_notices.of_interpreters(interpreters),
+    ]
+
+
+def _manifest(
+    launch: Launch,
+    host: Host,
+    found: Sequence[Record],
+    sampler: Sampler | None,
+    selected: captured_windows.Windows,
+    whole_s: float,
+) -> Manifest:
+    return Manifest(
         schema=SCHEMA,
         profkit=__version__,
         command=launch.command,
@@ -127,36 +183,17 @@ def pack_spool(
         exit_status=launch.exit_status,
         started=launch.started,
         wall_s=selected.captured_s if selected.opened else whole_s,
-        host=machine_host,
+        host=host,
         environment=launch.environment,
         packages=installed_packages(entry for record in found[:1] for entry in record.path),
         git=launch.git,
         job=launch.job,
         clocks=launch.clocks,
-        sampler=summary,
+        sampler=sampler,
         whole_s=whole_s if selected.opened else None,
         windows=selected.shown,
         yardsticks=launch.yardsticks,
     )
-    state = "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
-    run = Run(
-        path=str(spool),
-        processes=tuple(_primary_first(processes))
-        or (Process(command=manifest.command, exit=state, profiled=False),),
-        manifest=manifest,
-        machine=machine,
-        warnings=tuple(dict.fromkeys(warnings)),
-        series=series,
-        machines={} if selected.opened else machines.by_host(machine, machine_host, found),
-    )
-    if now is not None and launcher_alive:
-        # The run as a whole says that its processes run.
-        kept = tuple(notice for notice in run.warnings if notice.code != "process-running")
-        run = replace(run, warnings=kept)
-    try:
-        return run.validate()
-    except ProfileError as error:
-        raise FormatError(spool, str(error), "its records are damaged, or not profkit's") from None
 
 
 def _read_launch(spool: Path) -> Launch:

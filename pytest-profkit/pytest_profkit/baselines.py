@@ -18,8 +18,8 @@ from pathlib import Path
 from profkit.api.diff import diff
 from profkit.errors import ProfkitError, UsageError
 from profkit.formats.atomic import lock
+from pytest_profkit import TASK
 from pytest_profkit.gate import BASELINE, CANDIDATE, Gated, gate
-from pytest_profkit.plugin import TASK
 from pytest_profkit.stopwatch import Reading
 
 #: Captured runs per side that determine the cause.

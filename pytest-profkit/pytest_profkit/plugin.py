@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_profkit import TASK
+
 if TYPE_CHECKING:
     from pytest_profkit.baselines import Baselines, Test
     from pytest_profkit.gate import Gated
 
-#: Environment variable that makes a pytest process measure one test.
-TASK = "PROFKIT_TEST_TASK"
 _MARK = "profkit"
 #: Arguments of the marker, with defaults.
 _DEFAULTS: dict[str, Any] = {"min_slowdown": 1.05, "fail_on": "any", "calls": 3}

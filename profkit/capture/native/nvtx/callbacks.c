@@ -1,8 +1,9 @@
-/* The functions that NVTX calls; each writes one record. */
+/* profkit's NVTX collector: the functions that NVTX calls. Each writes one record. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi.h"
 #include "collector.h"
 #include "listener.h"
 
@@ -316,19 +317,19 @@ static const nvtx_function core2[NVTX_CORE2_SIZE] = {
 
 #define EXPORTED __attribute__((visibility("default")))
 
-EXPORTED int profkit_nvtx_push(const char *text) { return collector_ready() ? push_a(text) : NO_RANGE; }
-EXPORTED int profkit_nvtx_pop(void) { return collector_ready() ? pop_default() : NO_RANGE; }
-EXPORTED uint64_t profkit_nvtx_start(const char *text) { return collector_ready() ? start_a(text) : 0; }
+EXPORTED int profkit_nvtx_push(const char *text) { return threads_ready() ? push_a(text) : NO_RANGE; }
+EXPORTED int profkit_nvtx_pop(void) { return threads_ready() ? pop_default() : NO_RANGE; }
+EXPORTED uint64_t profkit_nvtx_start(const char *text) { return threads_ready() ? start_a(text) : 0; }
 
 EXPORTED void profkit_nvtx_mark(const char *text)
 {
-    if (collector_ready())
+    if (threads_ready())
         mark_a(text);
 }
 
 EXPORTED void profkit_nvtx_end(uint64_t id)
 {
-    if (collector_ready())
+    if (threads_ready())
         end(id);
 }
 
@@ -339,7 +340,7 @@ EXPORTED void profkit_nvtx_listen(const struct range_listener *to)
 
 EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain)
 {
-    if (!collector_ready())
+    if (!threads_ready())
         return false;
     const struct domain *found = domain != NULL && domain[0] != '\0' ? names_domain(domain) : NULL;
     struct name *known = names_intern(name);
@@ -362,16 +363,20 @@ static void install(const struct nvtx_callbacks_table *callbacks, int module, co
             *table[id] = functions[id];
 }
 
-void callbacks_install(nvtx_get_export_table get)
+/* Every library with NVTX calls this at its first NVTX call, through the library in NVTX_INJECTION64_PATH. */
+EXPORTED int InitializeInjectionNvtx2(nvtx_get_export_table get)
 {
+    if (!threads_ready())
+        return 0; /* NVTX then runs without a tool */
     const struct nvtx_version_table *version = get(NVTX_TABLE_VERSION);
     const struct nvtx_callbacks_table *callbacks = get(NVTX_TABLE_CALLBACKS);
     if (version != NULL && version->struct_size >= sizeof *version)
         version->set_injection_version(3);
     if (callbacks == NULL || callbacks->struct_size < sizeof *callbacks)
-        return;
+        return 1;
     const char *xla = getenv("PROFKIT_NVTX_XLA");
     keep_xla = xla != NULL && xla[0] == '1';
     install(callbacks, NVTX_MODULE_CORE, core, NVTX_CORE_SIZE);
     install(callbacks, NVTX_MODULE_CORE2, core2, NVTX_CORE2_SIZE);
+    return 1;
 }

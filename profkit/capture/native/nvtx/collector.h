@@ -40,8 +40,9 @@ struct chunk {
 };
 
 bool files_configure(void);
-bool files_open(void);
-bool files_chunk(size_t bytes, struct chunk *chunk);
+bool files_are_open(void);
+bool files_open(void); /* once; later by names_open_files() */
+bool files_chunk(size_t bytes, struct chunk *chunk); /* of open files */
 void files_drop_chunk(const struct chunk *chunk);
 bool files_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text, size_t bytes);
 void files_count_lost(void);
@@ -69,7 +70,7 @@ uint32_t names_use(struct name *name);
 struct name *names_pattern(struct name *name);
 struct domain *names_domain(const char *text);
 void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const char *text);
-void names_files_opened(void);
+bool names_open_files(void);
 size_t names_narrow(const wchar_t *wide, char *text, size_t room);
 
 /* threads.c */
@@ -88,7 +89,8 @@ struct thread {
 
 extern _Thread_local struct thread *thread_self;
 
-bool threads_start(void);
+/* Whether there is a spool and the ends of threads are seen; started at the first call. */
+bool threads_ready(void);
 struct record *threads_slow_slot(void);
 int32_t *threads_depth(uint16_t domain);
 
@@ -100,13 +102,3 @@ static inline struct record *threads_slot(void)
         return self->next++;
     return threads_slow_slot();
 }
-
-/* callbacks.c */
-
-#include "abi.h"
-
-void callbacks_install(nvtx_get_export_table get);
-
-/* inject.c */
-
-bool collector_ready(void);

@@ -81,10 +81,10 @@ static void define_command(void)
         files_define(DEFINITION_COMMAND, 0, 0, text, (size_t)bytes);
 }
 
+bool files_are_open(void) { return header != NULL; }
+
 bool files_open(void)
 {
-    if (header != NULL)
-        return true;
     uint64_t now = now_ns();
     if (now < retry_open_ns)
         return false;
@@ -126,13 +126,12 @@ bool files_open(void)
     atomic_fetch_add(&page->lost, atomic_exchange(&lost_before, 0));
     atomic_fetch_add(&page->folded, atomic_exchange(&folded_before, 0));
     define_command();
-    names_files_opened();
     return true;
 }
 
 bool files_chunk(size_t bytes, struct chunk *chunk)
 {
-    if (!files_open() || event_end + bytes > limit_bytes)
+    if (event_end + bytes > limit_bytes)
         return false;
     void *memory = map_more(event_path, 0, event_end, bytes);
     if (memory == NULL)

@@ -239,6 +239,19 @@ size_t names_narrow(const wchar_t *wide, char *text, size_t room)
     return used;
 }
 
+/* Open the files unless they are, with the lock held. Definitions made before are written, oldest first, as the last
+ * name wins. */
+bool names_open_files(void)
+{
+    if (files_are_open())
+        return true;
+    if (!files_open())
+        return false;
+    for (const struct pending *known = definitions; known != NULL; known = known->next)
+        files_define(known->kind, known->id, known->extra, known->text, known->bytes);
+    return true;
+}
+
 /* Return a string's number for a record, after writing its definition. */
 uint32_t names_use(struct name *name)
 {
@@ -251,7 +264,7 @@ uint32_t names_use(struct name *name)
         return name->id;
     pthread_mutex_lock(&collector_lock);
     if (atomic_load(&name->generation) != collector_generation) {
-        if (files_open() && files_define(DEFINITION_STRING, name->id, 0, name->text, name->bytes))
+        if (names_open_files() && files_define(DEFINITION_STRING, name->id, 0, name->text, name->bytes))
             atomic_store_explicit(&name->generation, collector_generation, memory_order_release);
         else
             atomic_store(&retry_define_ns, now + RETRY_NS);
@@ -313,15 +326,8 @@ void names_define(enum definition_kind kind, uint32_t id, uint32_t extra, const 
     pthread_mutex_lock(&collector_lock);
     define(kind, id, extra, text);
     if (kind == DEFINITION_THREAD) /* worth files: reports name threads without ranges, too */
-        files_open();
+        names_open_files();
     pthread_mutex_unlock(&collector_lock);
-}
-
-/* Write definitions made before there were files, oldest first, as the last name wins. */
-void names_files_opened(void)
-{
-    for (const struct pending *known = definitions; known != NULL; known = known->next)
-        files_define(known->kind, known->id, known->extra, known->text, known->bytes);
 }
 
 /* Return the domain of a name, always the same one; NULL (the default one) without room. */

@@ -103,7 +103,7 @@ static bool take_room(struct thread *thread)
         thread->next = rest->free;
         free(rest);
     } else {
-        if (!files_chunk(thread->chunk_bytes, &thread->chunk))
+        if (!names_open_files() || !files_chunk(thread->chunk_bytes, &thread->chunk))
             return false;
         thread->next = thread->chunk.begin;
         if (thread->chunk_bytes < LARGEST_CHUNK)
@@ -198,8 +198,17 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&collector_lock);
 }
 
-bool threads_start(void)
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool ready;
+
+static void prepare(void)
 {
-    return pthread_key_create(&at_exit, thread_ended) == 0 &&
+    ready = files_configure() && pthread_key_create(&at_exit, thread_ended) == 0 &&
            pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+}
+
+bool threads_ready(void)
+{
+    pthread_once(&once, prepare);
+    return ready;
 }
