@@ -49,11 +49,11 @@ def pack_spool(
     if its records cannot be those of a run.
     """
     launch = _read_launch(spool)
-    launcher_alive = _launcher_alive(launch)
     reader = SpoolRecords(spool)
     progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
+    launcher_alive = _launcher_alive(launch)
     if now is not None and launcher_alive:
         sampled, of_samples = now(spool, launch.launcher, sampled), []
     seen = {} if sampled is None else sampled.by_process
@@ -131,9 +131,10 @@ def _ends(
 ) -> list[tuple[Record, endings.Ending]]:
     """Return each record with the end of its process."""
     alive = [living[record.process] for record in found]
+    left = endings.left_ends(spool)
     attached_to = launch.target if launch.attached else None
     now_s = time.perf_counter() if attached_to is None else attached_to.ended_ns / 1e9
-    ends = endings.of_records(found, alive, launch, seen, endings.left_ends(spool), now_s)
+    ends = endings.of_records(found, alive, launch, seen, left, now_s)
     if attached_to is not None:  # nothing is lost: what these do later is not of this run
         ends = [replace(end, complete=end.complete or end.kept or end.state == "running") for end in ends]
     return list(zip(found, ends, strict=True))

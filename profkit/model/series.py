@@ -54,7 +54,9 @@ class Series:
 
     def known(self, name: str) -> tuple[Ints, Floats]:
         """Return the times and the values of a column's readings that did not fail; none if it is absent."""
-        values = self.columns.get(name, np.full(len(self.time_ns), np.nan))
+        values = self.columns.get(name)
+        if values is None:
+            return self.time_ns[:0], np.zeros(0)
         there = ~np.isnan(values)
         return self.time_ns[there], values[there]
 

@@ -152,7 +152,7 @@ def quota_cpus(directories: Optional[List[str]] = None) -> Optional[float]:
             if int(quota) > 0:
                 quotas.append(int(quota) / int(period))
         except (OSError, ValueError, ZeroDivisionError):
-            continue  # no quota there, or "max"
+            pass  # no quota there, or "max"
     return min(quotas, default=None)
 
 

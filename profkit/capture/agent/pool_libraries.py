@@ -171,6 +171,7 @@ class TBB(NativeLibrary):
     other_starts = ("libtbbmalloc", "libtbbbind")
 
 
+#: All that are looked for.
 LIBRARIES: Tuple[Type[NativeLibrary], ...] = (OpenBLAS, GNUOpenMP, LLVMOpenMP, IntelOpenMP, MKL, BLIS, TBB)
 
 

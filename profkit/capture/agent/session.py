@@ -406,6 +406,7 @@ class Session:
         self._tracer.pause()
 
     def trace_again(self) -> None:
+        """Trace this thread again after the target's profiler, unless another of its profilers is on."""
         thread = _thread.get_ident()
         if self._phase == windows.OFF or self._sampled():
             return

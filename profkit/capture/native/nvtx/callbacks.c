@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "abi.h"
-#include "collector.h"
 #include "listener.h"
+#include "names.h"
+#include "threads.h"
 
 /* XLA's domain: if it is accepted, JAX sends its annotations to the tool, and JAX's profiler loses them. */
 static const char xla_domain[] = "TSL";

@@ -10,7 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "collector.h"
+#include "files.h"
 #include "reserve.h"
 
 /* Bytes of events per process, unless PROFKIT_NVTX_BYTES is set: 33 million events. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector.h"
+#include "names.h"
 
 /* Most strings kept. Beyond this, as with step numbers in names, numbers in new names are replaced; the reserve is
  * for really new ones. */

@@ -6,7 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collector.h"
+#include "names.h"
+#include "threads.h"
 
 /* Small at first, as a program may have a thousand threads with few ranges; then four times the previous size, as
  * mapping costs microseconds. */

@@ -4,8 +4,10 @@
 
 void calls_resynchronise(struct table *table, const void *key) {
     const struct call *found = table_open_call(table, key);
-    int64_t now = found ? call_runs_until_now(table, 0) : 0;
-    while (found && table->top >= found)
+    if (!found)
+        return;
+    int64_t now = call_runs_until_now(table, 0);
+    while (table->top >= found)
         call_closes(table, now);
 }
 

@@ -259,7 +259,8 @@ int hook_disable(struct collector *collector) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* The interpreter's own function would call audit hooks each time. This holds no reference. */
+/* Set only the function, without a reference to an object. For bursts, the interpreter's own function would call audit
+ * hooks each time. */
 static void put_function(PyThreadState *thread, Py_tracefunc function) {
     thread->c_profilefunc = function;
     set_traced(thread, function || thread->c_tracefunc);

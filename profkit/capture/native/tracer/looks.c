@@ -577,7 +577,10 @@ struct seen *looks_take(struct seen_thread **ended) {
 
 void looks_stopped(int64_t ns) {
     was_stopped = ns > 0;
-    for (size_t i = 0; was_stopped && i < n_threads; i++) {
+    if (!was_stopped)
+        return;
+    /* Threads did not wait for what they were seen to wait for. */
+    for (size_t i = 0; i < n_threads; i++) {
         struct seen_thread *seen = threads[i];
         seen->stopped += seen->there || tiers_now() == TIER_EXACT ? ns : 0;
         set_where(seen, seen->charge >= 0 ? where_of(seen, PAUSE_NONE) : NOWHERE);
