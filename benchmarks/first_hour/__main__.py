@@ -187,7 +187,7 @@ def measure(name: str, pair: int, python: str) -> Row:
 
 
 def plain(name: str, python: str, pairs: int) -> Iterator[list[float]]:
-    """Run both sides of a case without profkit, so often; yield their walls."""
+    """Run both sides of a case without profkit, `pairs` times; yield their walls."""
     case = CASES[name]
     with tempfile.TemporaryDirectory(prefix=f"first-hour-{name}-") as directory:
         places = case.stage(Path(directory))

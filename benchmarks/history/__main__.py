@@ -2,7 +2,7 @@
 
 Noise is measured. ``walls``: ten clean repeats of each of the verdict benchmark's 23 programs (`walls.json`), taken
 over three quarters of an hour in turn with other runs; a series is drawn with replacement from the repeats of one
-program. ``own``: the wall less queueing of 1 638 runs of one program beside neighbours (the gate's recording), drawn
+program. ``own``: the wall minus queueing of 1 638 runs of one program beside neighbours (the gate's recording), drawn
 with replacement; ``own, in order``: every tenth of them from a random place on, about 4 s apart, in the order in
 which they were made. A step of 5 % up or down is put into series like those that are searched without one, at a place
 with at least a quarter of the points on each side. Seeds are fixed.

@@ -48,7 +48,7 @@ def diff(
     ----------
     baseline, candidate
         A file, a directory (its ``*.prof`` files), a glob, a `Run`, or a list of these. Several runs of a
-        side are replicates; rank files of one job are one run.
+        side are repeats; rank files of one job are one run.
     by, process, iteration, load, compute, batch_size
         As for `profkit.read`. All processes of a `Run` are compared, even if it was read for one.
     calls
@@ -253,7 +253,7 @@ class Diff(Reported):
 
 
 def _members(name: str, runs: Sequence[model.Run]) -> dict[str, model.Run]:
-    """Name the runs of a side: ``baseline.prof``, or ``baseline/1.prof`` … for replicates."""
+    """Name the runs of a side: ``baseline.prof``, or ``baseline/1.prof`` … for repeats."""
     if len(runs) == 1:
         return {f"{name}.prof": runs[0]}
     width = len(str(len(runs)))

@@ -61,7 +61,7 @@ def verify(
     chosen = every[number - 1]
     space = space_of_two(change, variables)
     plan = plan_of(wall_s, chosen.predicted_gain_s, limit_s, timeout_s)
-    # Thread variables that the run did not have were unset.
+    # Without this process's own thread variables: those that the run did not have were unset in it.
     mine = set_by_hand({n: v for n, v in os.environ.items() if n in RECORDED_VARIABLES})
     environment = {n: v for n, v in os.environ.items() if n not in mine} | variables
     with tempfile.TemporaryDirectory(prefix="profkit-verify-") as temporary:

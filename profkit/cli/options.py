@@ -174,7 +174,7 @@ _output = output_option("Write to a .html, .svg, .json, .md or .txt file instead
 text_output = output_option(
     "Write the report to a .html, .json, .md or .txt file instead of stdout.", stdout=True
 )
-#: The second is for reports without a picture of their own.
+#: The second is for reports without a picture of their own: without ``svg``, the last.
 format_option, text_format_option = (
     option(
         "--format", "|".join(names), "Format.  [default: by the suffix of -o]", shell_complete=_one_of(*names)

@@ -282,7 +282,10 @@ class _Documents:
 
 
 def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: bool = True) -> Run:
-    """Read a run file as `load.load_run` does; without `edges`, every ``thread.paths`` is ``None`` too."""
+    """Read a run file; raise only `FormatError`. Arguments as of `load.load_run`.
+
+    Without `edges`, every ``thread.paths`` is ``None`` too.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             members = Members(archive, os.path.getsize(path))

@@ -26,8 +26,7 @@ class RangeWaiting:
 def range_waiting(process: Process) -> RangeWaiting | None:
     """Interpolate each thread's wait at the ends of its pushed ranges; others may end in another thread.
 
-    ``None`` where the process has no ranges or was not sampled. The sampler reads a few times a second: sums over
-    many ranges are right in expectation, a single range shorter than the period is not resolved.
+    ``None`` where the process has no ranges or was not sampled.
     """
     ranges, samples = process.ranges, process.samples
     if ranges is None or samples is None:

@@ -57,7 +57,7 @@ class Series:
         values = self.columns.get(name)
         if values is None:
             return self.time_ns[:0], np.zeros(0)
-        there = ~np.isnan(values)
+        there = np.isfinite(values)
         return self.time_ns[there], values[there]
 
 

@@ -55,7 +55,7 @@ def side_calls(table: DiffTable, side: SideTable, row: int) -> float | None:
 
 
 def capture_items(run: Run) -> list[tuple[str, str]]:
-    """Return facts of the capture, with an empty text unless it was partly sampled or slowed the run noticeably."""
+    """Return how functions were recorded and what that added, each empty if there is nothing to say."""
     if not run.processes:
         return []
     main, *others = run.processes

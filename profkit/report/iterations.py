@@ -35,7 +35,7 @@ def model_sections(model: IterationModel | None) -> list[Section]:
     )
     blocks: tuple[Block, ...] = (
         Note(_sentence(model), _tone(model)),
-        Facts((("iterations", _which(model)), ("rate", _rate(model)))),
+        Facts((("iterations", f"{model.count:,}{_which(model)}"), ("rate", _rate(model)))),
         table,
     )
     return [Section("Iterations", blocks, role="iterations")]
@@ -65,7 +65,7 @@ def change_sections(change: Change) -> list[Section]:
             (("baseline", _sentence(a)), ("candidate", _sentence(b)), ("rate", f"{_rate(a)} → {_rate(b)}"))
         ),
         table,
-        Note(f"Baseline: {_which(a)}. Candidate: {_which(b)}."),
+        Note(" ".join(f"{side}: {_counted(model)}." for side, model in (("Baseline", a), ("Candidate", b)))),
     )
     return [Section("Iterations", blocks, role="iterations")]
 
@@ -120,6 +120,7 @@ def _sentence(model: IterationModel) -> str:
 
 
 def _which(model: IterationModel) -> str:
+    """Return what follows the number of iterations: their name and place."""
     name = clean(model.iteration)
     what = f" “{name}”" if model.delimited else f", which begin with “{name}”,"
     place = f"in thread {clean(model.thread)}"
@@ -130,7 +131,11 @@ def _which(model: IterationModel) -> str:
     if model.consumers > 1:
         place += f", the slowest of {model.consumers} threads that compute"
     left = f"; {model.left_out} more at the start left out, {model.why_left_out}" if model.left_out else ""
-    return f"{units.counted(model.count, 'iteration')}{what} {place}{left}"
+    return f"{what} {place}{left}"
+
+
+def _counted(model: IterationModel) -> str:
+    return f"{units.counted(model.count, 'iteration')}{_which(model)}"
 
 
 def _rate(model: IterationModel) -> str:

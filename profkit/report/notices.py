@@ -51,7 +51,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
     ),
     "forks-unrecorded": (
         "{forks:process|processes} that it forked could record nothing, for example after a change of user or on a "
-        "full disk: functions run there are not in this run"
+        "full disk: what they ran is not in this run"
     ),
     "no-samples": "every call was traced, whatever the overhead: stacks of this Python cannot be sampled here",
     "tracer-missing": (

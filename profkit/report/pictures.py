@@ -342,7 +342,10 @@ def _microseconds(values: Floats) -> Written:
 
 #: How arrays of a timeline are written, by field.
 _ARRAYS: Mapping[str, Callable[[Floats], str]] = {
-    **dict.fromkeys(("running", "queued", "gpu"), _shares),
+    "running": _shares,
+    "queued": _shares,
+    "gpu": _shares,
     "runnable": _tenths,
-    **dict.fromkeys(("begin", "took"), _microseconds),
+    "begin": _microseconds,
+    "took": _microseconds,
 }

@@ -144,7 +144,8 @@ class Masker(TextMask):
         numbers: dict[str, Any] = {}
         for name, value in notice.numbers.items():
             shown = (known and name in units) or all(is_said(part) for part in name.split("_"))
-            numbers[name if shown else self.hidden(name)] = self._said(value, units.get(name, ""))
+            key = name if shown else self.hidden(name)
+            numbers[key] = self._said(value, units.get(name, ""))
         if known or all(is_said(part) for part in notice.code.split("-")):
             return Notice(notice.code, subject, numbers)
         return Notice("text", f"{self.hidden(notice.code)}: {subject}", numbers)

@@ -105,8 +105,8 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
         # Rows of one argument need their differences as a name; for other rows the argument is enough.
         rivals = [other[0][2] for names, other in groups if label == "" or names == named]
         path = own.files[0]
-        known = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
-        found.append(_Group(known, named[0], [run for _, run, _ in group], [facts for _, _, facts in group]))
+        configuration = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
+        found.append(_Group(configuration, named[0], [run for _, run, _ in group], [facts for _, _, facts in group]))
     return found
 
 

@@ -77,9 +77,10 @@ def read_history(paths: Sequence[str], workers: Crew) -> tuple[list[RunFacts], l
 
 def _row(files: tuple[str, ...]) -> RunFacts | Notice:
     try:
-        return facts_of(_read(files), files)
+        run = _read(files)
     except FormatError as error:
         return skipped(error)
+    return facts_of(run, files)
 
 
 def history(

@@ -15,14 +15,7 @@ from profkit.model import FunctionKey
 from profkit.model.arrays import Bools, Floats
 from profkit.study.rank_functions import waits_and_imports
 from profkit.study.rank_read import Member
-from profkit.study.rank_study import (
-    Imbalance,
-    Moved,
-    Place,
-    RankStudy,
-    Reordered,
-    efficiency,
-)
+from profkit.study.rank_study import Imbalance, Moved, Place, RankStudy, Reordered, efficiency
 from profkit.study.rank_table import RankTable
 from profkit.study.stragglers import (
     KEPT,

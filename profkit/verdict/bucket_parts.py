@@ -30,9 +30,9 @@ def queued_ranges(changes: Sequence[RangeChange]) -> list[Part]:
 
 
 def waited_kinds(names: Sequence[str], a: Floats | None, b: Floats | None) -> tuple[Waited, ...]:
-    """Return what both sides waited for, by kind, or by function alone for the interpreter's lock, the first kind.
+    """Return what both sides waited for, by kind; `a` is ``None`` for one run alone.
 
-    `a` is ``None`` for one run alone.
+    Rows are `WAITS`, and columns functions; one row alone is of the interpreter's lock, the first of them.
     """
     if b is None or not b.size:
         return ()

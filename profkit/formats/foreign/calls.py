@@ -121,10 +121,20 @@ def ranges_from(rows: Sequence[RangeRow]) -> Ranges:
         begin_ns, end_ns, threads = (np.array([row[i] for row in rows], np.int64) for i in (0, 1, 4))
     except OverflowError:
         raise ProfileError("holds an invalid time") from None
-    named = tuple(strings.texts), names, domains, np.zeros(n, np.int32)
-    timed = np.array([row[5] for row in rows], np.uint8), threads, begin_ns, end_ns
-    no_color, no_payload = np.zeros(n, np.uint32), (np.zeros(n, np.uint8), np.zeros(n, np.uint64))
-    return Ranges(*named, *timed, np.array(parents, np.int32), no_color, *no_payload).validate()
+    return Ranges(
+        strings=tuple(strings.texts),
+        name=names,
+        domain=domains,
+        category=np.zeros(n, np.int32),
+        kind=np.array([row[5] for row in rows], np.uint8),
+        thread=threads,
+        begin_ns=begin_ns,
+        end_ns=end_ns,
+        parent=np.array(parents, np.int32),
+        color=np.zeros(n, np.uint32),
+        payload_type=np.zeros(n, np.uint8),
+        payload=np.zeros(n, np.uint64),
+    ).validate()
 
 
 #: Most entries of `GpuUse.idle`.

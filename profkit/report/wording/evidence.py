@@ -88,7 +88,7 @@ SIGNALS: Mapping[str, str] = {
     "blocked.on": "waiting for {what}",
     "helpers.blocked-on": "{subject} in other threads and processes",
     "delivery": "main thread waiting for workers",
-    "iterations.wait": "share of the iterations' time in which the consumer waited for its loader",
+    "iterations.wait": "share of the iterations' time spent waiting for the loader",
     "calls": "calls, weighted by time",
     "calls.known": "time in functions whose call counts are known well enough",
     "capture": "capture overhead in the wall time",

@@ -19,7 +19,8 @@ from profkit.verdict.types import Finding, Value, Verdict
 class _Sentence(Formatter):
     """Makes sentences about a verdict or finding; `alone`: it is of one run.
 
-    Names in braces are ``subject``, phrases, and numbers with their unit, or with a noun if they count something.
+    Names in braces are ``subject``, phrases, texts, and numbers with their unit, or with a noun if they count
+    something; ``{name:function}`` is a function as reports show it.
     """
 
     def __init__(self, found: Verdict | Finding, *, alone: bool) -> None:
@@ -230,8 +231,8 @@ def _reading(p: _Sentence) -> str:
 
 
 _COMPILED = (
-    " Modules were compiled: their byte code (.pyc) was missing, as in the first run after an "
-    "installation, or because Python is not allowed to write it."
+    " Modules were compiled: their byte code (.pyc) was missing. This was the first run after an installation, or "
+    "Python is not allowed to write it."
 )
 
 
@@ -481,7 +482,7 @@ SUMMARIES: Mapping[str, _Template] = {
     "reading": _reading,
     "compiling": (
         "{jit.named} compiled functions while the program ran: that makes up {jit.part:share} of the lost time. In "
-        "the baseline they were compiled already, or were fewer."
+        "the baseline they were compiled already, or there were fewer of them."
     ),
     "other-library-code": (
         "Modules of {library.named} that the baseline did not run make up {library.new:share} of the added time, "

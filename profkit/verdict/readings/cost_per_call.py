@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from profkit.compare.result_types import SideTable
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure import noise
 from profkit.model.arrays import Bools, Floats
@@ -64,9 +65,12 @@ def _yardsticks(case: Case) -> tuple[float, float]:
     table = case.signals.table
     a, b = table.baseline, table.candidate
     rows = rows_where(table.name, _YARDSTICKS.__contains__) & (a.ncalls == b.ncalls) & (b.ncalls > 0)
-    queued = (0.0 if side.wait is None else side.wait[rows] for side in (a, b))
-    before, after = (float((side.active[rows] - w).sum()) for side, w in zip((a, b), queued, strict=True))
-    return before, after
+
+    def ran(side: SideTable) -> float:
+        queued = 0.0 if side.wait is None else side.wait[rows]
+        return float((side.active[rows] - queued).sum())
+
+    return ran(a), ran(b)
 
 
 def _yardstick(case: Case) -> float | None:

@@ -40,7 +40,9 @@ _HELPERS_QUEUE = (
     ),
 )
 #: More threads or workers than before, where the baseline may have queued as well.
-_SETTINGS = (yes("contention.itself"), more("helpers.wait", "wait.much"), more("settings.queue", "part.most"))
+_SETTINGS = (
+    (yes("contention.itself"), more("helpers.wait", "wait.much"), more("settings.queue", "part.most")),
+)
 
 _rule = partial(Rule, cause="contention")
 
@@ -86,7 +88,7 @@ RUN_QUEUE_WAIT = _rule(
                 more("time.slowdown", "time.not-faster"),
             ),
         ),
-        (*_OWN_QUEUE, *_HELPERS_QUEUE, _SETTINGS),
+        (*_OWN_QUEUE, *_HELPERS_QUEUE, *_SETTINGS),
         # It must explain most of the loss without a known cause, or if both sides queued with the same settings:
         # any cause that adds work adds queueing too.
         (

@@ -162,12 +162,12 @@ MORE_RANGES = _rule(
     numbers=("ranges.factor",),
 )
 
-#: More CPU time without more calls.
-_more_to_do = partial(
+#: More CPU time that no count of calls explains.
+_more_time = partial(
     _rule, requires=("pair.counters",), strength="time.log-slowdown", subject="work.function"
 )
 
-LARGER_INPUT = _more_to_do(
+LARGER_INPUT = _more_time(
     id="larger-input",
     about=(
         "the same calls take longer on the same CPU model, and memory, bytes read or the command line show a "
@@ -202,7 +202,7 @@ _MORE_OF_THE_SAME = (*AS_FAST, yes("sources.same"), less("pair.residue", "progra
 #: CPUs of a virtual machine may share what fixed work on one of them does not need.
 _ON_SEVERAL_CPUS = (((more("cores", "cores.several"),), 0.65),)
 
-MORE_PER_CALL = _more_to_do(
+MORE_PER_CALL = _more_time(
     id="more-per-call",
     about=(
         "the same calls of the same source take longer on one machine whose CPU was as fast as before, so "
@@ -229,7 +229,7 @@ MORE_PER_CALL = _more_to_do(
     numbers=("time.slowdown", "function.part", "command.differs"),
 )
 
-SOME_MORE_PER_CALL = _more_to_do(
+SOME_MORE_PER_CALL = _more_time(
     id="some-more-per-call",
     about=(
         "in files without fixed work: calls of several functions take longer, and those of most functions in "
@@ -257,7 +257,7 @@ SOME_MORE_PER_CALL = _more_to_do(
     numbers=("machine.python", "per-call.several"),
 )
 
-MORE_TO_DO = _more_to_do(
+MORE_TO_DO = _more_time(
     id="more-to-do",
     about=(
         "the calls of a sampled side are not known; the same source takes longer on one machine whose CPU "

@@ -8,7 +8,6 @@
  */
 #include "reader.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +60,8 @@ static uint32_t word(const uint8_t *at) {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
+static uint64_t wide_word(const uint8_t *at) { return (uint64_t)word(at) | (uint64_t)word(at + 4) << 32; }
+
 static int32_t integer(const uint8_t *at) {
     const uint32_t bits = word(at);
     int32_t value;
@@ -69,7 +70,7 @@ static int32_t integer(const uint8_t *at) {
 }
 
 static double real(const uint8_t *at) {
-    const uint64_t bits = (uint64_t)word(at) | (uint64_t)word(at + 4) << 32;
+    const uint64_t bits = wide_word(at);
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -144,8 +145,13 @@ static int seconds(struct reader *reader, double *value, int wanted) {
     uint32_t place;
     if (!number(reader, &kind, &place))
         return 0;
-    *value = kind == INTEGER ? integer(reader->data + place) : real(reader->data + place);
-    return isfinite(*value) || !wanted || irregular(reader);
+    if (kind == INTEGER) {
+        *value = integer(reader->data + place);
+        return 1;
+    }
+    *value = real(reader->data + place);
+    /* isfinite() is always true under -ffast-math. */
+    return (wide_word(reader->data + place) >> 52 & 0x7FF) != 0x7FF || !wanted || irregular(reader);
 }
 
 /* Read two counts and two times; unless `wanted`, their values are not checked. */
