@@ -7,8 +7,8 @@
 #include "labels.h"
 #include "layout.h"
 #include "rank_calls.h"
+#include "slots.h"
 #include "store.h"
-#include "tables.h"
 
 #define FIRST_BUCKETS 256
 /* Longest text kept, in bytes; nobody reads longer ones. */

@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 #include "kernel.h"
+#include "slots.h"
 
 struct chunk;
 struct context;
@@ -49,15 +50,6 @@ struct edge {
     struct edge *next;    /* of the same caller, by first call */
     const struct path *around; /* from which the last call was made */
     struct path *path;         /* of that call */
-};
-
-/* Open addressing by keys other than 0; `mask` is the size, a power of two, minus one. */
-struct slots {
-    struct slot {
-        uint64_t key;
-        void *entry;
-    } *slots;
-    size_t mask, used;
 };
 
 struct function {
@@ -200,27 +192,6 @@ static inline int64_t table_time(const struct table *table, int64_t now) { retur
 /* Whether the table's thread has ended, or was left behind by a fork. */
 static inline bool table_ended(const struct table *table) {
     return table->generation != kernel_generation || atomic_load(&table->ended);
-}
-
-/* Make room for one more; false without memory. */
-bool slots_reserve(struct slots *slots);
-
-/* Put an entry where there is room. */
-void slots_put(struct slots *slots, uint64_t key, void *entry);
-
-static inline size_t slots_first(uint64_t key, size_t mask) {
-    /* Keys differ least in the low bits; Fibonacci's multiplier spreads the rest. */
-    return (size_t)((key * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & mask;
-}
-
-static inline void *slots_find(const struct slots *slots, uint64_t key) {
-    if (!slots->slots)
-        return NULL;
-    for (size_t i = slots_first(key, slots->mask);; i = (i + 1) & slots->mask) {
-        const struct slot *slot = &slots->slots[i];
-        if (slot->key == key || !slot->key)
-            return slot->entry;
-    }
 }
 
 static inline struct edge *edges_find(const struct slots *edges, const void *key) {
