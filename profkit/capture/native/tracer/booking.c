@@ -11,6 +11,7 @@
 #include "ranges.h"
 #include "slices.h"
 #include "stacks.h"
+#include "tables.h"
 #include "tiers.h"
 #include "waits.h"
 

@@ -6,9 +6,9 @@
 
 #include "lines.h"
 #include "paths.h"
+#include "pauses.h"
 #include "ranges.h"
 #include "store.h"
-#include "waits.h"
 
 /* Number of kept tables of ended threads, and the excess at which the smallest are folded. */
 #define MOST_ENDED 80

@@ -18,6 +18,7 @@
 #include "fold.h"
 #include "sampler.h"
 #include "store.h"
+#include "table.h"
 #include "tables.h"
 #include "tiers.h"
 

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "rank_calls.h"
+#include "tables.h"
 #include "tiers.h"
 
 /* Size of PRECALL and its caches on Python 3.11. */

@@ -10,6 +10,7 @@
 #include "hook.h"
 #include "kernel.h"
 #include "labels.h"
+#include "layout.h"
 #include "ranges.h"
 #include "sampler.h"
 #include "store.h"
@@ -89,7 +90,7 @@ static PyObject *map_tables(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "O&O&i", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &prefix, &descriptor))
         return NULL;
     clock_calibrate();
-    bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix));
+    bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix), layout_describe);
     Py_DECREF(path);
     Py_DECREF(prefix);
     return PyBool_FromLong(done);

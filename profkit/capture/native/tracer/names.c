@@ -5,7 +5,7 @@
 
 #include "kernel.h"
 #include "labels.h"
-#include "layout.h"
+#include "entries.h"
 #include "rank_calls.h"
 #include "slots.h"
 #include "store.h"

@@ -5,15 +5,16 @@
 
 #include "../nvtx/listener.h"
 #include "agent.h"
+#include "arena.h"
 #include "clock.h"
-#include "layout.h"
+#include "entries.h"
 #include "tiers.h"
 #include "windows.h"
 
 static struct context *new_context(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
                                    struct function *opener) {
     struct ranges *ranges = table->ranges;
-    struct context *context = ranges->n_contexts < MOST_CONTEXTS ? table_take(table, sizeof *context) : NULL;
+    struct context *context = ranges->n_contexts < MOST_CONTEXTS ? arena_take(table, sizeof *context) : NULL;
     if (!context)
         return NULL;
     struct context **siblings = parent ? &parent->first_child : &ranges->first_root;
@@ -46,11 +47,25 @@ static struct context *context_inside(struct table *table, struct context *paren
     return context ? context : parent;
 }
 
+static struct edge *add_row(struct table *table, struct slots *rows, uint32_t context, struct function *function) {
+    if (!slots_reserve(rows))
+        return NULL;
+    struct edge *row = arena_take(table, sizeof *row);
+    if (!row)
+        return NULL;
+    row->caller = context;
+    row->called = function->number;
+    row->callee = function;
+    atomic_store_explicit(&row->kind, ENTRY_ROW, memory_order_release);
+    edges_put(rows, function, row);
+    return row;
+}
+
 struct edge *ranges_row(struct table *table, struct function *function) {
     struct context *context = table->context;
     struct edge *row = edges_find(&context->rows, function);
     if (!row) {
-        row = table_add_row(table, &context->rows, context->number, function);
+        row = add_row(table, &context->rows, context->number, function);
         if (!row)
             return NULL;
         if (context->last_row)

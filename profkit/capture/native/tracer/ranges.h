@@ -8,7 +8,7 @@
  * their thread, perhaps without the GIL: the lock protects contexts from other threads that read them. */
 #pragma once
 
-#include "tables.h"
+#include "table.h"
 
 /* Open ranges kept apart per thread; deeper ones are charged to the last of them. */
 #define MOST_OPEN_RANGES 64

@@ -6,7 +6,7 @@
 
 #include "lines.h"
 #include "names.h"
-#include "waits.h"
+#include "pauses.h"
 
 enum { MOST_KNOWN = 256, MOST_CALLS = 16 };
 

@@ -16,5 +16,5 @@ void rank_calls_look(void);
 /* Whether any code seen has the name of such a method. Needs no GIL. */
 bool rank_calls_possible(void);
 
-/* Return the kind of pause (waits.h) of the method in the line of a place, or PAUSE_NONE; leaves no exception. */
+/* Return the kind of pause (pauses.h) of the method in the line of a place, or PAUSE_NONE; leaves no exception. */
 int rank_calls_at(PyObject *code, int64_t instruction);

@@ -4,55 +4,21 @@
 #include <string.h>
 
 #include "agent.h"
+#include "arena.h"
+#include "entries.h"
 #include "fold.h"
-#include "layout.h"
 #include "names.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
 #include "waiting.h"
 
-/* Sizes for a short thread of few functions; they double. */
+/* The size for a short thread; it doubles. */
 #define FIRST_CALLS 32
-#define FIRST_CHUNK 2000
-#define LARGEST_CHUNK 64000
-
-struct chunk {
-    struct chunk *next;
-    void *entries;
-    size_t used, size;
-};
 
 static struct edge no_edge = {.kind = 0};
 
 static uint32_t last_number = 0;
-
-static size_t next_chunk_size(const struct chunk *last) {
-    size_t size = last ? 2 * last->size : FIRST_CHUNK;
-    return size > LARGEST_CHUNK ? LARGEST_CHUNK : size;
-}
-
-void *table_take(struct table *table, size_t size) {
-    struct chunk *chunk = table->arena;
-    size = (size + 15) & ~(size_t)15;
-    if (!chunk || chunk->size - chunk->used < size) {
-        struct chunk *new = malloc(sizeof *new);
-        void *entries = new ? store_content(next_chunk_size(chunk), BLOCK_ENTRIES, table->number) : NULL;
-        if (!entries) {
-            free(new);
-            return NULL;
-        }
-        *new = (struct chunk){.next = chunk, .entries = entries, .used = 0, .size = store_room(entries)};
-        table->arena = chunk = new;
-    }
-    void *place = (char *)chunk->entries + chunk->used;
-    chunk->used += size;
-    return place;
-}
-
-static void edges_put(struct slots *edges, const void *key, struct edge *edge) {
-    slots_put(edges, (uintptr_t)key, edge);
-}
 
 static void publish(_Atomic uint32_t *kind, enum entry_kind value) {
     atomic_store_explicit(kind, value, memory_order_release);
@@ -61,7 +27,7 @@ static void publish(_Atomic uint32_t *kind, enum entry_kind value) {
 static struct function *add_function(struct table *table, struct name *name) {
     if (name && !names_use(name))
         return NULL;
-    struct function *function = table_take(table, sizeof *function);
+    struct function *function = arena_take(table, sizeof *function);
     if (!function) {
         if (name)
             names_release(name);
@@ -149,13 +115,7 @@ static void free_memory(struct table *table, bool stays) {
     free(table->functions.slots);
     if (!stays)
         store_give(table->stack);
-    for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {
-        next = chunk->next;
-        if (!stays)
-            store_give(chunk->entries);
-        free(chunk);
-    }
-    table->arena = NULL;
+    arena_free(table, stays);
     if (stays)
         return;
     table->base = table->last_function = NULL;
@@ -208,7 +168,7 @@ static struct edge *add_edge(struct table *table, struct function *caller, struc
         return NULL;
     struct edge *known = edges_find(&table->functions, name);
     struct function *callee = known ? known->callee : add_function(table, name);
-    struct edge *edge = callee ? table_take(table, sizeof *edge) : NULL;
+    struct edge *edge = callee ? arena_take(table, sizeof *edge) : NULL;
     if (!edge)
         return NULL;
     edge->caller = caller->number;
@@ -261,20 +221,6 @@ struct edge *table_known_edge(struct table *table, struct function *caller, cons
     if (edge && slots_reserve(&caller->callees))
         edges_put(&caller->callees, key, edge);
     return edge;
-}
-
-struct edge *table_add_row(struct table *table, struct slots *rows, uint32_t context, struct function *function) {
-    if (!slots_reserve(rows))
-        return NULL;
-    struct edge *row = table_take(table, sizeof *row);
-    if (!row)
-        return NULL;
-    row->caller = context;
-    row->called = function->number;
-    row->callee = function;
-    publish(&row->kind, ENTRY_ROW);
-    edges_put(rows, function, row);
-    return row;
 }
 
 bool table_grow_stack(struct table *table) {

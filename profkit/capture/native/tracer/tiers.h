@@ -18,28 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tables.h"
+struct edge;
+struct table;
 
 enum tier { TIER_EXACT = 1, TIER_SAMPLED = 2 };
-
-/* Changes of tier per process at most, including the first tier. */
-enum { MOST_TIERS = 8 };
-
-/* The tiers of a process in the store's header. Times are in ns. */
-struct tier_store {
-    int64_t n;
-    struct {
-        int64_t at_ns; /* CLOCK_MONOTONIC */
-        int64_t tier;
-    } spans[MOST_TIERS];
-    int64_t sampled_ns; /* run time of all threads in the sampled tier, up to the last booking */
-    int64_t unused;
-    int64_t bursts, burst_ns; /* `burst_ns` is the program's run time in bursts, without events */
-    int64_t unused_either;
-    double effect_ns, least_ns, most_ns; /* effect on the wall so far, with a 95 % interval */
-    double slowed;      /* largest relative excess of `burst_ns` */
-    int64_t counted;    /* whether all seldom calls were counted in the sampled tier, see seldom.h */
-};
 
 /* Cost of an event in a program relative to warm caches: 1.2 to 2.1 (benchmarks/overhead, on 3.11 and 3.12). */
 #define COLD 1.6

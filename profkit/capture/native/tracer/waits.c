@@ -14,7 +14,6 @@
 
 #include "clock.h"
 #include "fold.h"
-#include "layout.h"
 #include "stacks.h"
 #include "tables.h"
 
@@ -25,26 +24,6 @@ enum { MOST_POLLED = 16 };
 
 /* Attempts before the search is given up. */
 #define MOST_FUTILE 20
-
-/* Sums */
-
-void pause_add(struct table *table, struct function *function, enum pause_kind what, int64_t ns, int64_t n) {
-    struct pause *pause = function->pauses;
-    while (pause && pause->what != (uint32_t)what)
-        pause = pause->next;
-    if (!pause) {
-        pause = table_take(table, sizeof *pause);
-        if (!pause)
-            return;
-        pause->called = function->number;
-        pause->what = (uint32_t)what;
-        pause->next = function->pauses;
-        function->pauses = pause;
-        atomic_store_explicit(&pause->kind, ENTRY_PAUSE, memory_order_release);
-    }
-    pause->ns += ns;
-    pause->n += n;
-}
 
 /* The GIL */
 
