@@ -3,6 +3,7 @@
 #include "hook.h"
 
 #include "calls.h"
+#include "collector.h"
 #include "labels.h"
 #include "looks.h"
 #include "seldom.h"

@@ -17,6 +17,7 @@
 #undef Py_BUILD_CORE
 
 #include "calls.h"
+#include "collector.h"
 #include "labels.h"
 #include "looks.h"
 #include "stacks.h"

@@ -219,7 +219,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->of_program = names_of_program(name->text);
     name->uncounted = in_c || (attribute_number(label, "co_flags") & NOT_COUNTED);
     if (!in_c)
-        rank_calls_meet(label, name->text);
+        rank_calls_meet(label, name->text, names_each_code);
     put(&names, &name->link);
     return name;
 }

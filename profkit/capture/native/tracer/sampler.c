@@ -18,6 +18,8 @@
 #include "hook.h"
 #include "kernel.h"
 #include "looks.h"
+#include "names.h"
+#include "own_threads.h"
 #include "rank_calls.h"
 #include "slices.h"
 #include "stacks.h"
@@ -60,7 +62,6 @@ static bool changing; /* the tier: looks wait meanwhile */
 
 /* One thread looks, another takes the GIL, for which it may wait seconds if others release it often. */
 static pthread_t booker, looker;
-static pid_t booker_number, looker_number;
 static bool started, joinable, wanted_again;
 static int forking; /* threads about to fork, which must not find ours running */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
@@ -79,20 +80,10 @@ static void (*errand)(void);         /* the looker's next task */
 static _Atomic bool unrecorded; /* something ran since the agent last looked: idle processes are left alone */
 static _Atomic int64_t booked; /* end of the last booking */
 static int64_t looks;
-static int64_t used_by_ended;             /* CPU time of earlier tracer threads */
 
 void sampler_threads(pid_t numbers[2]) {
-    numbers[0] = booker_number;
-    numbers[1] = looker_number;
-}
-
-int64_t sampler_used(void) {
-    int64_t used = used_by_ended, ns;
-    if (looker_number && kernel_cpu_time(looker_number, &ns))
-        used += ns;
-    if (booker_number && kernel_cpu_time(booker_number, &ns))
-        used += ns;
-    return used;
+    numbers[0] = own_threads.booker;
+    numbers[1] = own_threads.looker;
 }
 
 /* Random times, so that looks do not run in step with the program (Mytkowicz et al., "Evaluating the accuracy of
@@ -183,7 +174,7 @@ static void with_gil(bool last) {
         tiers_end_burst();
     if (waits_unlearnt())
         waits_learn((uintptr_t)mine);
-    rank_calls_look();
+    rank_calls_look(names_each_code);
     book_all();
     if (last) {
         if (!sampled)
@@ -219,7 +210,7 @@ static int64_t until_look(int64_t mean) {
 
 static int64_t own_queueing(struct kernel_file *schedstat) {
     int64_t wait;
-    return kernel_wait_of(looker_number, schedstat, &wait) ? wait : 0;
+    return kernel_wait_of(own_threads.looker, schedstat, &wait) ? wait : 0;
 }
 
 static bool sleep_ns(int64_t ns) {
@@ -309,7 +300,7 @@ static void order_booking(bool last) {
 }
 
 static void *look_on(void *Py_UNUSED(nothing)) {
-    looker_number = kernel_thread_id();
+    own_threads.looker = kernel_thread_id();
     prctl(PR_SET_NAME, THREAD_NAME);
     kernel_own_descriptors();
     take_short_turns();
@@ -368,8 +359,8 @@ static void *look_on(void *Py_UNUSED(nothing)) {
     looks_let_go();
     pthread_mutex_unlock(&looks_lock);
     kernel_close(&schedstat);
-    looker_number = 0;
-    used_by_ended += own_cpu_ns();
+    own_threads.looker = 0;
+    own_threads.used_by_ended += own_cpu_ns();
     order_booking(true);
     return NULL;
 }
@@ -392,7 +383,7 @@ typedef void (*enter_function)(PyThreadState *state);
 /* Begin the thread that has the GIL at times, with a state that is made here, as it belongs to this thread. The target's
  * tools do not see what it calls: from Python 3.12 on they would, as they get the events of all threads. */
 static bool begin_booker(void *of) {
-    booker_number = kernel_thread_id();
+    own_threads.booker = kernel_thread_id();
     prctl(PR_SET_NAME, THREAD_NAME);
     hook_leave_thread();
     mine = PyThreadState_New(of);
@@ -405,8 +396,8 @@ static bool begin_booker(void *of) {
 }
 
 static void *end_booker(void) {
-    booker_number = 0;
-    used_by_ended += own_cpu_ns();
+    own_threads.booker = 0;
+    own_threads.used_by_ended += own_cpu_ns();
     return NULL;
 }
 
@@ -414,7 +405,7 @@ static void *end_booker(void) {
 static void *book_on(void *of) {
     if (!begin_booker(of))
         return NULL;
-    looks_start(mine, booker_number);
+    looks_start(mine, own_threads.booker);
     booked = clock_monotonic_ns();
     slices_booked(booked);
     if (!create(&looker, look_on, NULL)) {
@@ -475,12 +466,18 @@ static bool start_threads(void) {
     return started = joinable = create(&booker, work, PyInterpreterState_Get());
 }
 
+static void wake(void) {
+    if (started && !pthread_equal(booker, pthread_self()))
+        ring(false);
+}
+
 static bool start(void *(*what)(void *of), PyObject *function) {
     static bool has_locks = false;
     if (!has_locks)
         make_locks();
     has_locks = true;
     exchange(&change_function, function);
+    own_threads.wake = wake;
     work = what;
     wanted_again = forking > 0;
     return started || wanted_again || start_threads();
@@ -492,11 +489,6 @@ bool sampler_follow(PyObject *follow) {
     if (!follows_at)
         follows_at = clock_monotonic_ns() + FOLLOW_FIRST_NS;
     return start(follow_on, follow);
-}
-
-void sampler_wake(void) {
-    if (started && !pthread_equal(booker, pthread_self()))
-        ring(false);
 }
 
 /* A fork and the end of the session may both come here: each returns when the threads have ended. */
@@ -545,8 +537,8 @@ void sampler_forget(void) {
     stopping = false;
     started = joinable = wanted_again = false;
     forking = 0;
-    booker_number = looker_number = 0;
-    used_by_ended = follows_at = 0;
+    own_threads.booker = own_threads.looker = 0;
+    own_threads.used_by_ended = follows_at = 0;
     looks_forget();
     slices_forget();
     make_locks();

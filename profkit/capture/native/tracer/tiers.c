@@ -6,10 +6,11 @@
 #include "fold.h"
 #include "hook.h"
 #include "names.h"
-#include "sampler.h"
+#include "own_threads.h"
 #include "seldom.h"
 #include "stacks.h"
 #include "store.h"
+#include "tables.h"
 
 /* Time between two checks of the budget, ns. */
 #define CHECK_EVERY_NS 5000000
@@ -100,10 +101,10 @@ void tiers_want(enum tier tier) {
     if (tier == wanted || !store || store->n >= MOST_TIERS)
         return;
     wanted = tier;
-    sampler_wake();
+    own_threads_wake();
 }
 
-int64_t tiers_program_ran(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - sampler_used(); }
+int64_t tiers_program_ran(void) { return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - own_threads_used(); }
 
 /* Advance the pace, as threads have queued for `queued` ns since the last call, and return the program's CPU time
  * since then, ns. The pace moves from wall time to CPU time as queueing grows up to the run time. */
@@ -199,7 +200,7 @@ bool tiers_enter(enum tier tier) {
         store->counted = seldom_counts();
         burst_gap = (double)hook_traits.first_gap_ns;
         next_burst = pace + burst_gap / 2;
-        used_before = sampler_used();
+        used_before = own_threads_used();
     }
     return true;
 }
@@ -265,7 +266,7 @@ void tiers_sampled(int64_t queued) {
     if (!store || now_in != TIER_SAMPLED)
         return;
     store->sampled_ns += pass(queued);
-    int64_t used_ns = sampler_used();
+    int64_t used_ns = own_threads_used();
     seldom_look();
     double used = (double)clock_ticks_in(used_ns > used_before ? used_ns - used_before : 0);
     used_before = used_ns;
