@@ -12,8 +12,10 @@
 #include "ranges.c"
 
 #include "calls.h"
+#include "forks.h"
 #include "hook.h"
 #include "labels.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -84,7 +86,7 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     (void)count;
     (void)words;
     start_interpreter();
-    MUST(labels_start() == 0 && kernel_start());
+    MUST(labels_start() == 0 && forks_start());
     clock_start();
     PyObject *names = names_after(&start, program);
     PyObject *codes = PyDict_GetItemString(names, "codes"), *functions = PyDict_GetItemString(names, "functions"),
@@ -414,7 +416,7 @@ static void run_part(struct input *input, int nested)
 {
     static struct model models[MOST_NESTED + 1];
     struct model *model = &models[nested];
-    struct table *table = table_new(1, kernel_thread_id(), (unsigned long)pthread_self());
+    struct table *table = threads_new_table(1, kernel_thread_id(), (unsigned long)pthread_self());
     bool child = false;
     MUST(table != NULL);
     memset(model->calls, 0, sizeof model->calls);

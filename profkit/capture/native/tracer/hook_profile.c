@@ -21,6 +21,7 @@
 #include "labels.h"
 #include "looks.h"
 #include "stacks.h"
+#include "threads.h"
 #include "waiting.h"
 
 /* Version differences: the frame that the interpreter runs, and the flag beside the profile function that says
@@ -288,7 +289,7 @@ static int detach(struct collector *collector) {
 
 static int on_first_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
-    if (table->generation == kernel_generation && table_follow(table))
+    if (table->generation == kernel_generation && threads_follow(table))
         kernel_last_table = table;
     PyThreadState_Get()->c_profilefunc = on_event;
     return on_event(self, frame, what, argument);

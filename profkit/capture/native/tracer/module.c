@@ -7,8 +7,8 @@
 #include "agent.h"
 #include "clock.h"
 #include "collector.h"
+#include "forks.h"
 #include "hook.h"
-#include "kernel.h"
 #include "labels.h"
 #include "layout.h"
 #include "ranges.h"
@@ -193,7 +193,7 @@ static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *idle) {
     if (truth < 0)
         return NULL;
     agent_serve(NULL, 0.0);
-    kernel_let_go(truth);
+    forks_let_go(truth);
     Py_RETURN_NONE;
 }
 
@@ -278,7 +278,7 @@ static struct PyModuleDef definition = {
 __attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void) {
     if (refuse_other_threading() < 0 || refuse_other_version() < 0 || labels_start() < 0 || hook_start() < 0)
         return NULL;
-    if (!kernel_start()) {
+    if (!forks_start()) {
         PyErr_SetString(PyExc_ImportError, "profkit's tracer cannot follow the threads of this process");
         return NULL;
     }

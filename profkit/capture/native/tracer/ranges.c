@@ -8,6 +8,7 @@
 #include "arena.h"
 #include "clock.h"
 #include "entries.h"
+#include "threads.h"
 #include "tiers.h"
 #include "windows.h"
 
@@ -174,7 +175,7 @@ static void on_push(uint32_t domain, uint32_t name) {
         return;
 #ifndef PROFKIT_FREE_THREADED
     if (!table && tiers_now() == TIER_SAMPLED && PyGILState_Check())
-        table = tiers_table(); /* it began while the process was sampled */
+        table = threads_table_here(); /* it began while the process was sampled */
 #endif
     if (!table)
         return;

@@ -52,7 +52,7 @@ struct store_header {
     int64_t began_ticks, began_ns;
     int64_t latest_ticks, latest_ns;
     double first_ns_per_tick;
-    _Atomic uint64_t epoch;  /* see tables_fold() */
+    _Atomic uint64_t epoch;  /* see fold.h */
     _Atomic uint64_t missed; /* blocks without room */
     struct tier_store tiers;
     _Atomic int64_t lost_forks; /* forked processes that could keep nothing */

@@ -6,12 +6,10 @@
 #include "agent.h"
 #include "arena.h"
 #include "entries.h"
-#include "fold.h"
 #include "names.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
-#include "waiting.h"
 
 /* The size for a short thread; it doubles. */
 #define FIRST_CALLS 32
@@ -46,7 +44,7 @@ static struct function *add_function(struct table *table, struct name *name) {
     return function;
 }
 
-static struct table *new_table(void) {
+struct table *table_new(void) {
     struct block *block = store_take(sizeof(struct table), last_number + 1);
     if (!block)
         return NULL;
@@ -68,35 +66,8 @@ static struct table *new_table(void) {
     return table;
 }
 
-struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident) {
-    if (store_header)
-        tables_fold();
-    struct table *table = new_table();
-    if (!table)
-        return NULL;
-    bool own = ident == (unsigned long)pthread_self();
-    if (own && !kernel_follow(table)) {
-        table_release(table);
-        return NULL;
-    }
-    table->owner = owner;
-    table->native = native;
-    table->ident = ident;
-    waiting_start(table, own);
-    table_publish(table);
-    if (table->mapped)
-        tables_keep(table);
-    return table;
-}
-
-bool table_follow(struct table *table) {
-    if (!table->followed && (table->ident != (unsigned long)pthread_self() || !kernel_follow(table)))
-        atomic_store(&table->ended, true);
-    return !table_ended(table);
-}
-
 struct table *table_new_sum(void) {
-    struct table *table = new_table();
+    struct table *table = table_new();
     if (table)
         atomic_store(&table->ended, true);
     return table;

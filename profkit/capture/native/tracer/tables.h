@@ -10,13 +10,10 @@
 
 #include "table.h"
 
-/* Make a table with one reference. Another thread than the calling one must follow it at its first use. */
-struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident);
+/* Make a table with one reference, as yet of no thread (threads.h); readers see it after table_publish(). */
+struct table *table_new(void);
 
-/* Have the calling thread's end noted in a table; false if it is the table of another thread, which has ended. */
-bool table_follow(struct table *table);
-
-/* Make a table for a sum; readers see it after table_publish(). */
+/* The same for a sum. */
 struct table *table_new_sum(void);
 void table_publish(struct table *table);
 

@@ -3,14 +3,15 @@
 #include <stdatomic.h>
 
 #include "clock.h"
-#include "fold.h"
 #include "hook.h"
+#include "kept.h"
 #include "names.h"
 #include "own_threads.h"
 #include "seldom.h"
 #include "stacks.h"
 #include "store.h"
 #include "tables.h"
+#include "threads.h"
 
 /* Time between two checks of the budget, ns. */
 #define CHECK_EVERY_NS 5000000
@@ -238,7 +239,7 @@ static double credit(void) {
 void tiers_look(void) {
     struct since_look all = {0};
     int64_t now = clock_ticks();
-    tables_each_running(add_since, &all);
+    kept_each_running(add_since, &all);
     double ran = (double)clock_ticks_in(pass(all.wait)), most_added = (1 - OWN_LEAST) * ran;
     double events = (double)all.taken;
     double slowed = (double)clock_ticks_in(atomic_exchange(&in_byte_code, 0)) * slowed_part();
@@ -419,7 +420,7 @@ void tiers_end_burst(void) {
     n_bursts++;
     double whole = 1 + (double)hook_traits.warms_ns / (double)hook_traits.burst_ns;
     add_effect(whole * (lasted - own), 0, whole * lasted);
-    tables_each_running(note_bursts, NULL);
+    kept_each_running(note_bursts, NULL);
     if (store) {
         store->bursts++;
         store->burst_ns += clock_ns_in((int64_t)own);
@@ -434,20 +435,6 @@ void tiers_end_burst(void) {
 
 static bool is_in_c(const struct function *function) { return !function->name || PyUnicode_Check(function->name->label); }
 
-struct table *tiers_table(void) {
-    struct table *table = kernel_last_table;
-    if (table && !table_ended(table) && table->mapped)
-        return table;
-    pid_t native = kernel_thread_id();
-    unsigned long ident = (unsigned long)pthread_self();
-    table = tables_running(native, ident);
-    if (!table && (table = table_new(TABLE_OF_SAMPLES, native, ident)))
-        table_release(table); /* it is kept, and this thread's until its end */
-    if (!table || !table_follow(table))
-        return NULL;
-    return kernel_last_table = table;
-}
-
 static struct function *function_of(struct table *table, uintptr_t code) {
     bool kept;
     struct name *name = code ? names_of((const void *)code, (PyObject *)code, NULL, &kept) : NULL;
@@ -460,7 +447,7 @@ static struct function *function_of(struct table *table, uintptr_t code) {
 struct edge *tiers_edge(uintptr_t caller, const void *key, PyObject *object, PyObject *self, struct table **table) {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
-    *table = tiers_table();
+    *table = threads_table_here();
     struct function *function = *table ? function_of(*table, caller) : NULL;
     struct edge *edge = NULL;
     if (function) {

@@ -107,9 +107,6 @@ void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *
 /* Return the edge of such a call and the calling thread's table; NULL without memory. Leaves an exception alone. */
 struct edge *tiers_edge(uintptr_t caller, const void *key, PyObject *object, PyObject *self, struct table **table);
 
-/* Return the calling thread's table, in the sampled tier; NULL without memory. */
-struct table *tiers_table(void);
-
 /* Add ticks that counting seldom calls has taken to the effect. */
 void tiers_counted(int64_t ticks);
 

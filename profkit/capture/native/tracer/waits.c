@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "fold.h"
+#include "kept.h"
 #include "stacks.h"
 #include "tables.h"
 
@@ -265,7 +265,7 @@ static PyObject *collects(PyObject *Py_UNUSED(self), PyObject *arguments) {
     int64_t took = collection_began ? clock_ns_in(clock_ticks() - collection_began) : 0;
     struct table *table = kernel_last_table;
     if (!table) /* it began while the process was sampled */
-        table = tables_running(kernel_thread_id(), (unsigned long)pthread_self());
+        table = kept_running(kernel_thread_id(), (unsigned long)pthread_self());
     collection_began = 0;
     PyObject *number = PyDict_GetItemString(about, "generation"); /* borrowed */
     long generation = number ? PyLong_AsLong(number) : -1;
