@@ -9,7 +9,7 @@
 #define _GNU_SOURCE 1 /* as those parts want it */
 #include "booking.c"
 #include "kernel.c"
-#include "ranges.c"
+#include "range_events.c"
 
 #include "calls.h"
 #include "forks.h"

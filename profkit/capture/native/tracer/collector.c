@@ -8,7 +8,7 @@
 #include "hook.h"
 #include "kept.h"
 #include "labels.h"
-#include "ranges.h"
+#include "range_events.h"
 #include "store.h"
 #include "threads.h"
 #include "warmup.h"
@@ -194,7 +194,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
         return NULL;
     if (fresh)
         forget_warmup(collector);
-    ranges_pause(false);
+    range_events_pause(false);
     while (PyDict_Next(threads, &place, &ident, &native)) {
         PyObject *frame = PyDict_GetItem(frames, ident); /* borrowed */
         if (frame)
@@ -208,7 +208,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
 }
 
 static PyObject *collector_suspend(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    ranges_pause(tiers_now() == tiers_wanted()); /* samples are charged to ranges, too */
+    range_events_pause(tiers_now() == tiers_wanted()); /* samples are charged to ranges, too */
     return stop((struct collector *)self, hook_suspend);
 }
 

@@ -11,7 +11,7 @@
 #include "hook.h"
 #include "labels.h"
 #include "layout.h"
-#include "ranges.h"
+#include "range_events.h"
 #include "sampler.h"
 #include "store.h"
 #include "tiers.h"
@@ -79,7 +79,7 @@ static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
     PyObject *bytes = NULL;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    bool done = ranges_follow(PyBytes_AsString(bytes));
+    bool done = range_events_follow(PyBytes_AsString(bytes));
     Py_DECREF(bytes);
     return PyBool_FromLong(done);
 }
@@ -116,12 +116,12 @@ static PyObject *serve_ranges(PyObject *Py_UNUSED(module), PyObject *arguments) 
     if (!PyArg_ParseTuple(arguments, "szO", &name, &domain, &function))
         return NULL;
     agent_serve_ranges(function);
-    return PyBool_FromLong(ranges_watch(name, domain));
+    return PyBool_FromLong(range_events_watch(name, domain));
 }
 
 static PyObject *range_reported(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     bool begins;
-    if (ranges_reported(&begins))
+    if (range_events_reported(&begins))
         return PyBool_FromLong(begins);
     Py_RETURN_NONE;
 }
