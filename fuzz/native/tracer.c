@@ -11,6 +11,7 @@
 #include "kernel.c"
 #include "range_events.c"
 
+#include "bursts.h"
 #include "calls.h"
 #include "forks.h"
 #include "hook.h"
@@ -203,7 +204,7 @@ static void count(struct table *table, struct model *model, int number, unsigned
     const struct callable *one = &callables[number], *caller = &callables[same_as((int)(by % CODES))];
     bool known = by % 16 < CODES;
     table->mapped = true; /* there are bursts only where tables are in a file */
-    tiers_count(known ? (uintptr_t)caller->key : 0, one->key, one->object, one->self);
+    bursts_count(known ? (uintptr_t)caller->key : 0, one->key, one->object, one->self);
     table->mapped = false;
     model->seen[known ? number_of_key(caller->key) : FUNCTIONS][number]++;
 }

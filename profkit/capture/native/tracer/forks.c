@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "agent.h"
+#include "bursts.h"
 #include "kept.h"
 #include "kernel.h"
 #include "sampler.h"
@@ -45,6 +46,7 @@ static void in_forked_child(void) {
     bool in_file = store_header != NULL;
     forget_tables();
     tiers_forget();
+    bursts_forget();
     sampler_forget();
     struct table **tables = kernel_forget_others();
     if (in_file)

@@ -38,7 +38,7 @@ struct hook_traits {
 };
 extern const struct hook_traits hook_traits;
 
-/* Start or stop counting call beginnings by tiers_count() in threads without a profiler; false if impossible. */
+/* Start or stop counting call beginnings by bursts_count() in threads without a profiler; false if impossible. */
 bool hook_burst(bool on);
 
 /* Release what bursts have taken. */

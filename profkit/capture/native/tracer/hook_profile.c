@@ -16,6 +16,7 @@
 #endif
 #undef Py_BUILD_CORE
 
+#include "bursts.h"
 #include "calls.h"
 #include "collector.h"
 #include "labels.h"
@@ -358,21 +359,21 @@ const struct hook_traits hook_traits = {
 
 static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *argument) {
     int64_t begun = clock_ticks();
-    if (begun < tiers_burst_from)
+    if (begun < bursts_from)
         return 0;
-    if (UNLIKELY(begun > tiers_burst_until)) {
-        if (tiers_burst_over(begun))
+    if (UNLIKELY(begun > bursts_until)) {
+        if (bursts_over(begun))
             hook_burst(false);
     } else if (what == PyTrace_CALL) {
         PyObject *code = code_of(frame);
-        tiers_count(stacks_caller(), code, code, NULL);
+        bursts_count(stacks_caller(), code, code, NULL);
     } else if (what == PyTrace_C_CALL && PyCFunction_Check(argument)) {
         const void *key = ((struct c_function *)argument)->definition;
         uintptr_t code = (uintptr_t)code_of(frame);
         looks_saw_call(code, stacks_site(frame), key);
-        tiers_count(code, key, argument, NULL);
+        bursts_count(code, key, argument, NULL);
     }
-    tiers_burst_taken += clock_ticks() - begun;
+    bursts_taken += clock_ticks() - begun;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "agent.h"
+#include "bursts.h"
 #include "clock.h"
 #include "collector.h"
 #include "forks.h"
@@ -13,6 +14,7 @@
 #include "layout.h"
 #include "range_events.h"
 #include "sampler.h"
+#include "seldom.h"
 #include "store.h"
 #include "tiers.h"
 #include "waits.h"
@@ -140,7 +142,9 @@ static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *share) {
     double budget = PyFloat_AsDouble(share);
     if (budget == -1.0 && PyErr_Occurred())
         return NULL;
+    seldom_begin(budget);
     tiers_begin(budget);
+    bursts_forget();
     Py_RETURN_NONE;
 }
 

@@ -14,6 +14,7 @@
 
 #include "agent.h"
 #include "booking.h"
+#include "bursts.h"
 #include "clock.h"
 #include "hook.h"
 #include "kernel.h"
@@ -21,8 +22,10 @@
 #include "names.h"
 #include "own_threads.h"
 #include "rank_calls.h"
+#include "seldom.h"
 #include "slices.h"
 #include "stacks.h"
+#include "store.h"
 #include "tiers.h"
 #include "waits.h"
 #include "windows.h"
@@ -114,8 +117,24 @@ static void ring(bool stop) {
 static void book_all(void) {
     bool sampled = tiers_now() == TIER_SAMPLED;
     int64_t queued = booking_take();
-    if (sampled)
+    if (sampled) {
+        seldom_look();
         tiers_sampled(queued);
+    }
+}
+
+/* Enter a tier; false if impossible, and it stays. */
+static bool enter_tier(enum tier tier) {
+    if (tier == tiers_now())
+        return true;
+    if (!tiers_enter(tier))
+        return false;
+    bursts_forget();
+    if (tier == TIER_SAMPLED) {
+        tiers_stored()->counted = seldom_counts();
+        bursts_plan();
+    }
+    return true;
 }
 
 static void hold_looks(bool on) {
@@ -143,7 +162,7 @@ bool sampler_enter(enum tier tier) {
     if (tier == TIER_EXACT)
         have_looker(looks_charge_all);
     book_all(); /* of the tier that ends now */
-    bool entered = tiers_enter(tier);
+    bool entered = enter_tier(tier);
     if (tiers_now() == TIER_SAMPLED)
         have_looker(looks_begin_charging);
     hold_looks(false);
@@ -171,7 +190,7 @@ static void with_gil(bool last) {
     int64_t used = own_cpu_ns(); /* the agent's Python releases the GIL when others want it */
     bool sampled = tiers_now() == TIER_SAMPLED;
     if (sampled)
-        tiers_end_burst();
+        bursts_end();
     if (waits_unlearnt())
         waits_learn((uintptr_t)mine);
     rank_calls_look(names_each_code);
@@ -193,8 +212,8 @@ static void with_gil(bool last) {
     if (tiers_wanted() != tiers_now())
         change_tier();
     else if (sampled)
-        tiers_begin_burst();
-    if (tiers_burst_left() != INT64_MAX)
+        bursts_begin();
+    if (bursts_left() != INT64_MAX)
         ring(false);
     tiers_held_gil(own_cpu_ns() - used);
     PyEval_ReleaseThread(mine);
@@ -204,7 +223,7 @@ static void with_gil(bool last) {
 
 /* Time to the next look, at most to the end of a burst. */
 static int64_t until_look(int64_t mean) {
-    int64_t asked = around(mean), left = tiers_burst_left();
+    int64_t asked = around(mean), left = bursts_left();
     return left > 0 && left < asked ? left : asked;
 }
 
@@ -325,7 +344,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         if (!changing)
             any = looks_at_all(turn, &due);
         if (!exact && !changing && turn && looks_main_runs(turn))
-            tiers_ask_for_burst();
+            bursts_ask();
         looks += !changing;
         last = turn;
         turn = looks_next(last, &cpu);
@@ -336,7 +355,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         turn = exact ? NULL : turn;
         ran |= any;
         unrecorded |= any;
-        bool burst_over = tiers_burst_left() == 0;
+        bool burst_over = bursts_left() == 0;
         bool is_time = ran && (pace * (double)since > BOOK_EVERY_NS || since > BOOK_LATEST_NS);
         bool to_book = burst_over || (exact ? has_charges && ran && since > BOOK_IDLE_NS : is_time || since > BOOK_IDLE_NS);
         if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && has_charges)) {
