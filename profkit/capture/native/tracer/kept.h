@@ -1,4 +1,5 @@
-/* The tables in a file: they are kept after their threads have ended, until they are folded (fold.h). The GIL is held. */
+/* The tables in a file: they are kept after their threads have ended, until they are folded (fold.h). The GIL is
+ * held. */
 #pragma once
 
 #include "python_api.h"

@@ -1,4 +1,4 @@
-/* The kernel's counters of threads: time on a CPU and queued for one. Also what is kept of each thread until it ends. */
+/* The kernel's counters of threads: time on a CPU and queued for one. Also what is kept of each thread to its end. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,8 +34,8 @@ extern unsigned kernel_generation;
 /* The table of the calling thread's last event, as a shortcut; NULL after its end. */
 extern FAST_THREAD_LOCAL struct table *kernel_last_table;
 
-/* Have `ended` called at the end of a thread, with its list of tables and without the GIL, once per process; false if the
- * system refuses. */
+/* Have `ended` called at the end of a thread, with its list of tables and without the GIL, once per process; false if
+ * the system refuses. */
 bool kernel_start(void (*ended)(struct table *tables));
 
 pid_t kernel_thread_id(void);
@@ -70,7 +70,7 @@ void kernel_close_memory(void);
 /* Return the head of the calling thread's list of tables; NULL without memory. */
 struct table **kernel_tables_here(void);
 
-/* Close the descriptors of all threads, and set their lists of tables to what is `left` of them, unless that is NULL. */
+/* Close the descriptors of all threads, and set their lists of tables to what is `left` of them, if it is not NULL. */
 void kernel_close_all(struct table *(*left)(struct table *tables));
 
 /* In a forked child, forget the parent's other threads and close the descriptors of this one, which are the parent's;

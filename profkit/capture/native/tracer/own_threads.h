@@ -1,5 +1,5 @@
-/* The tracer's own threads (sampler.h), as far as what is below them asks: the CPU time that they use, which is not the
- * program's, and how they are woken. */
+/* The tracer's own threads (sampler.h), as far as what is below them asks: the CPU time that they use, which is not
+ * the program's, and how they are woken. */
 #pragma once
 
 #include <stdint.h>

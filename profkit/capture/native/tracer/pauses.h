@@ -1,4 +1,5 @@
-/* What a thread waits for, or spends time on beside its program, summed per function: kinds of pauses, and their sums. */
+/* What a thread waits for, or spends time on beside its program, summed per function: kinds of pauses, and their
+ * sums. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* Ranges begin and end: the collector of NVTX reports it, and functions inside are charged to them (ranges.h). The agent is
- * told of the ranges that open windows. */
+/* Ranges begin and end: the collector of NVTX reports it, and functions inside are charged to them (ranges.h). The
+ * agent is told of the ranges that open windows. */
 #pragma once
 
 #include "python_api.h"

@@ -40,7 +40,8 @@ struct context *ranges_inside(struct table *table, struct context *parent, uint3
     return context ? context : parent;
 }
 
-static struct edge *add_row(struct table *table, struct slots *rows, uint32_t context, struct function *function) {
+static struct edge *add_row(struct table *table, struct slots *rows, uint32_t context,
+                            struct function *function) {
     if (!slots_reserve(rows))
         return NULL;
     struct edge *row = arena_take(table, sizeof *row);

@@ -74,8 +74,8 @@ struct block {
 /* NULL if the tables are in ordinary memory. */
 extern struct store_header *store_header;
 
-/* Keep new tables in a new file; `descriptor` (or -1) is used if the path can no longer be opened. Functions in
- * files named with `prefix` are the agent's. `describe` fills in the sizes of structures (layout.h). False with errno if
+/* Keep new tables in a new file; `descriptor` (or -1) is used if the path can no longer be opened. Functions in files
+ * named with `prefix` are the agent's. `describe` fills in the sizes of structures (layout.h). False with errno if
  * impossible. */
 bool store_open(const char *path, int descriptor, const char *prefix, void (*describe)(struct store_header *header));
 

@@ -1,5 +1,5 @@
-/* What the tracer has of one thread: functions, callers and open calls. tables.h declares what is done with it, the hot
- * path is in calls.h.
+/* What the tracer has of one thread: functions, callers and open calls. tables.h declares what is done with it, the
+ * hot path is in calls.h.
  *
  * Functions and edges are in blocks of the store: they do not move, live as long as the table, and, if the store is
  * a file, survive a kill (layout.c). Times are in ticks of clock.h, those of calls and ranges without the tracer's

@@ -1,5 +1,5 @@
-/* Tables, and what is in them: functions by name, edges by caller, open calls. Functions that allocate return NULL or false
- * without memory. The GIL is held unless stated otherwise. */
+/* Tables, and what is in them: functions by name, edges by caller, open calls. Functions that allocate return NULL or
+ * false without memory. The GIL is held unless stated otherwise. */
 #pragma once
 
 #include "python_api.h"

@@ -1,5 +1,5 @@
-/* The tables of threads: made at a thread's first call or sample, and followed to its end. The GIL is held unless stated
- * otherwise. */
+/* The tables of threads: made at a thread's first call or sample, and followed to its end. The GIL is held unless
+ * stated otherwise. */
 #pragma once
 
 #include "python_api.h"
@@ -9,8 +9,8 @@
 
 struct table;
 
-/* Make a table with one reference; NULL without memory. Another thread than the calling one must follow it at its first
- * use. */
+/* Make a table with one reference; NULL without memory. Another thread than the calling one must follow it at its
+ * first use. */
 struct table *threads_new_table(unsigned long long owner, pid_t native, unsigned long ident);
 
 /* Have the calling thread's end noted in a table; false if it is the table of another thread, which has ended. */

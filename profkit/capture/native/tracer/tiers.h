@@ -2,11 +2,11 @@
  * otherwise.
  *
  * *Exact*: each call is an event. *Sampled*: stacks are sampled without a hook (sampler.h), and calls are counted in
- * bursts at random times (bursts.h; M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact, is sampled when
- * events exceed the budget, and is exact again when bursts show that events would stay far within it: mostly, after
- * imports. Changes are few, so that repeats see the same. The budget is a share of the *pace*: wall time while no
- * thread queues for a CPU, and the program's CPU time while threads queue, as capture then takes CPU time from
- * others.
+ * bursts at random times (bursts.h; M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact, is
+ * sampled when events exceed the budget, and is exact again when bursts show that events would stay far within it:
+ * mostly, after imports. Changes are few, so that repeats see the same. The budget is a share of the *pace*: wall
+ * time while no thread queues for a CPU, and the program's CPU time while threads queue, as capture then takes CPU
+ * time from others.
  *
  * The cost of an event is measured before the target runs (`agent/native.py`) and subtracted from call times: a
  * lower bound, for warm caches. Up to Python 3.11, traced frames also run more slowly. The effect is estimated from
@@ -84,7 +84,7 @@ void tiers_held_gil(int64_t ns);
 /* Add ticks to the effect: a likely number, and the least and the most that it may be. */
 void tiers_add_effect(double likely, double at_least, double at_most);
 
-/* Whether all calls could be traced within the budget, where that would have added so many ticks to so many that ran. */
+/* Whether all calls could be traced within the budget, if that would have added so many ticks to so many that ran. */
 bool tiers_fits(double added, double ran);
 
 /* Add ticks that counting seldom calls has taken to the effect. */

@@ -1,5 +1,5 @@
-/* What a thread waits for (pauses.h), by its system call, and what others wait for because of it. The GIL is a futex in
- * `_PyRuntime`, recognised by its address in every CPython; its holder is a few words before it. */
+/* What a thread waits for (pauses.h), by its system call, and what others wait for because of it. The GIL is a futex
+ * in `_PyRuntime`, recognised by its address in every CPython; its holder is a few words before it. */
 #pragma once
 
 #include "python_api.h"
