@@ -1,3 +1,4 @@
+#include "python_api.h" /* first: it configures the system headers */
 #include "own_threads.h"
 
 #include <stddef.h>
