@@ -42,7 +42,7 @@ _BESIDE = {
     "tracer": tuple(
         sorted(
             {path.name for path in TARGETS["tracer"].glob("*.c")}
-            - {"booking.c", "kernel.c", "ranges.c"}
+            - {"booking.c", "kernel.c", "range_events.c"}
             - {"collector.c", "hook_monitoring.c", "hook_profile.c", "module.c", "warmup.c"}
         )
     ),

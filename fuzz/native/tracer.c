@@ -9,11 +9,14 @@
 #define _GNU_SOURCE 1 /* as those parts want it */
 #include "booking.c"
 #include "kernel.c"
-#include "ranges.c"
+#include "range_events.c"
 
+#include "bursts.h"
 #include "calls.h"
+#include "forks.h"
 #include "hook.h"
 #include "labels.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -84,7 +87,7 @@ int LLVMFuzzerInitialize(int *count, char ***words)
     (void)count;
     (void)words;
     start_interpreter();
-    MUST(labels_start() == 0 && kernel_start());
+    MUST(labels_start() == 0 && forks_start());
     clock_start();
     PyObject *names = names_after(&start, program);
     PyObject *codes = PyDict_GetItemString(names, "codes"), *functions = PyDict_GetItemString(names, "functions"),
@@ -201,7 +204,7 @@ static void count(struct table *table, struct model *model, int number, unsigned
     const struct callable *one = &callables[number], *caller = &callables[same_as((int)(by % CODES))];
     bool known = by % 16 < CODES;
     table->mapped = true; /* there are bursts only where tables are in a file */
-    tiers_count(known ? (uintptr_t)caller->key : 0, one->key, one->object, one->self);
+    bursts_count(known ? (uintptr_t)caller->key : 0, one->key, one->object, one->self);
     table->mapped = false;
     model->seen[known ? number_of_key(caller->key) : FUNCTIONS][number]++;
 }
@@ -414,7 +417,7 @@ static void run_part(struct input *input, int nested)
 {
     static struct model models[MOST_NESTED + 1];
     struct model *model = &models[nested];
-    struct table *table = table_new(1, kernel_thread_id(), (unsigned long)pthread_self());
+    struct table *table = threads_new_table(1, kernel_thread_id(), (unsigned long)pthread_self());
     bool child = false;
     MUST(table != NULL);
     memset(model->calls, 0, sizeof model->calls);

@@ -1,4 +1,4 @@
-"""The layout of the file of a tracer's tables (`native/tracer/store.h`, `layout.h`), and checks of what it holds.
+"""The layout of the file of a tracer's tables (`native/tracer/store.h`, `entries.h`), and checks of what it holds.
 
 The process may have died at any instant, and anyone may have changed the file: readers check everything.
 """

@@ -153,11 +153,11 @@ def test_under_valgrind(version: str) -> None:
 @pytest.fixture
 def defective(tmp_path: Path) -> Path:
     """A source of a tracer whose hash tables believe to be larger than they are; these are no part of a file."""
-    tables, right = tmp_path / "tables.c", "calloc(grown.mask + 1, "
-    text = (SOURCES / tables.name).read_text()
+    slots, right = tmp_path / "slots.c", "calloc(grown.mask + 1, "
+    text = (SOURCES / slots.name).read_text()
     assert right in text
-    tables.write_text(text.replace(right, "calloc(grown.mask / 2 + 1, "))
-    return tables
+    slots.write_text(text.replace(right, "calloc(grown.mask / 2 + 1, "))
+    return slots
 
 
 def test_a_defect_of_the_tracer_is_seen(defective: Path) -> None:

@@ -1,6 +1,6 @@
 #include "agent.h"
 
-#include "tables.h"
+#include "table.h"
 
 #include <signal.h>
 #include <string.h>

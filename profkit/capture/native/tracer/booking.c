@@ -2,7 +2,7 @@
 
 #include "agent.h"
 #include "clock.h"
-#include "fold.h"
+#include "kept.h"
 #include "lines.h"
 #include "looks.h"
 #include "names.h"
@@ -11,6 +11,8 @@
 #include "ranges.h"
 #include "slices.h"
 #include "stacks.h"
+#include "tables.h"
+#include "threads.h"
 #include "tiers.h"
 #include "waits.h"
 
@@ -22,11 +24,11 @@ static struct table *table_of(const struct charge *charge, bool may_make) {
     bool in_range = charge->context && charge->table == seen->table;
     if (seen->table && seen->table->folded == 0 && (in_range || !runs || !table_ended(seen->table)))
         return seen->table;
-    struct table *table = runs ? tables_running(seen->native, seen->ident) : tables_last(seen->native, seen->ident);
+    struct table *table = runs ? kept_running(seen->native, seen->ident) : kept_last(seen->native, seen->ident);
     if (!table && !may_make)
         return NULL; /* it never ran Python */
     if (!table)
-        table = table_new(TABLE_OF_SAMPLES, seen->native, seen->ident);
+        table = threads_new_table(TABLE_OF_SAMPLES, seen->native, seen->ident);
     else
         table_retain(table);
     looks_set_table(seen, table);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "range_events.h"
+
 void calls_resynchronise(struct table *table, const void *key) {
     const struct call *found = table_open_call(table, key);
     if (!found)
@@ -13,7 +15,7 @@ void calls_resynchronise(struct table *table, const void *key) {
 
 void calls_abandon_all(struct table *table) {
     int64_t now = table_time(table, table->last);
-    ranges_close_all(table, now);
+    range_events_close_all(table, now);
     while (table->top > table->stack)
         call_closes(table, now);
 }
@@ -23,7 +25,7 @@ void calls_close_all(struct table *table, bool own_thread) {
         waiting_settle(table, own_thread);
     table->last = clock_ticks();
     int64_t now = table_time(table, table->last);
-    ranges_close_all(table, now);
+    range_events_close_all(table, now);
     while (table->top > table->stack && !(table->stays_open && table->top->start == table->stays_open)) {
         if (tiers_now() != tiers_wanted()) {
             table->top->function->cut++;

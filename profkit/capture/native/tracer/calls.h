@@ -8,6 +8,7 @@
 
 #include "agent.h"
 #include "clock.h"
+#include "hook.h"
 #include "paths.h"
 #include "ranges.h"
 #include "tiers.h"
@@ -21,13 +22,6 @@ void calls_close_all(struct table *table, bool own_thread);
 
 /* The same for a thread that was not traced since its last event: later time belongs to no call. */
 void calls_abandon_all(struct table *table);
-
-/* Which calls in progress are recorded: not the `skip` innermost, and of the others the `most` innermost, all for
- * SIZE_MAX. With such a limit, they stay open when tracing ends. */
-struct adopted {
-    size_t skip, most;
-};
-static const struct adopted all_of_them = {0, SIZE_MAX};
 
 /* Record calls in progress of a frame (or NULL) and its callers as if they began now, in a table without open calls.
  * Runs no Python code, so the thread stays where it is. */

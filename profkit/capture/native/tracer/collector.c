@@ -5,11 +5,12 @@
 #include "calls.h"
 #include "agent.h"
 #include "clock.h"
-#include "fold.h"
 #include "hook.h"
+#include "kept.h"
 #include "labels.h"
-#include "ranges.h"
+#include "range_events.h"
 #include "store.h"
+#include "threads.h"
 #include "warmup.h"
 
 static unsigned long long last_serial = 0;
@@ -41,12 +42,12 @@ static struct table *add_table(struct collector *collector, pid_t native, unsign
         collector->tables = tables;
         collector->room = room;
     }
-    struct table *table = collector->mapped ? tables_running(native, ident) : NULL;
+    struct table *table = collector->mapped ? kept_running(native, ident) : NULL;
     if (table) { /* of samples, or of a collector that is finished */
         table_retain(table);
         table->owner = collector->serial;
     } else {
-        table = table_new(collector->serial, native, ident);
+        table = threads_new_table(collector->serial, native, ident);
     }
     if (table)
         collector->tables[collector->n_tables++] = table;
@@ -73,7 +74,7 @@ struct table *collector_table_of_this_thread(struct collector *collector) {
     pid_t thread = kernel_thread_id();
     for (size_t i = collector->n_tables; i-- > 0;) {
         struct table *table = collector->tables[i];
-        if (table->native == thread && !table_ended(table) && table_follow(table))
+        if (table->native == thread && !table_ended(table) && threads_follow(table))
             return kernel_last_table = table;
     }
     struct table *table = collector_add_table(collector);
@@ -193,7 +194,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
         return NULL;
     if (fresh)
         forget_warmup(collector);
-    ranges_pause(false);
+    range_events_pause(false);
     while (PyDict_Next(threads, &place, &ident, &native)) {
         PyObject *frame = PyDict_GetItem(frames, ident); /* borrowed */
         if (frame)
@@ -207,7 +208,7 @@ static PyObject *collector_adopt(PyObject *self, PyObject *arguments) {
 }
 
 static PyObject *collector_suspend(PyObject *self, PyObject *Py_UNUSED(nothing)) {
-    ranges_pause(tiers_now() == tiers_wanted()); /* samples are charged to ranges, too */
+    range_events_pause(tiers_now() == tiers_wanted()); /* samples are charged to ranges, too */
     return stop((struct collector *)self, hook_suspend);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "python_api.h"
-#include "tables.h"
+#include "table.h"
 
 struct collector {
     PyObject_HEAD

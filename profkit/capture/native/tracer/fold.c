@@ -4,61 +4,21 @@
 
 #include <stdlib.h>
 
+#include "kept.h"
 #include "lines.h"
 #include "paths.h"
+#include "pauses.h"
 #include "ranges.h"
 #include "store.h"
-#include "waits.h"
 
 /* Number of kept tables of ended threads, and the excess at which the smallest are folded. */
 #define MOST_ENDED 80
 #define FOLD_AT_ONCE 20
 
-static struct table **kept;
-static size_t n_kept, room;
-
 struct ended {
     struct table *table;
     int64_t own;
 };
-
-void tables_keep(struct table *table) {
-    if (n_kept == room) {
-        size_t more = room ? 2 * room : 64;
-        struct table **grown = realloc(kept, more * sizeof *grown);
-        if (!grown)
-            return; /* then it stays in the file */
-        kept = grown;
-        room = more;
-    }
-    table_retain(table);
-    kept[n_kept++] = table;
-}
-
-void tables_forget(void) { n_kept = 0; }
-
-void tables_leave(void) {
-    for (size_t i = 0; i < n_kept; i++)
-        table_leave(kept[i]);
-}
-
-void tables_each_running(void (*function)(struct table *table, void *about), void *about) {
-    for (size_t i = 0; i < n_kept; i++)
-        if (!table_ended(kept[i]))
-            function(kept[i], about);
-}
-
-struct table *tables_last(pid_t native, unsigned long ident) {
-    for (size_t i = n_kept; i-- > 0;)
-        if (kept[i]->native == native && kept[i]->ident == ident && kept[i]->generation == kernel_generation)
-            return kept[i];
-    return NULL;
-}
-
-struct table *tables_running(pid_t native, unsigned long ident) {
-    struct table *table = tables_last(native, ident);
-    return table && !table_ended(table) ? table : NULL;
-}
 
 static int64_t own_ticks(const struct table *table) {
     int64_t ticks = 0;
@@ -154,12 +114,8 @@ static void fold(struct ended *ended, size_t n) {
         return;
     }
     take_over(sum, ended, n);
-    size_t left = 0;
-    for (size_t i = 0; i < n_kept; i++)
-        if (kept[i]->folded == 0)
-            kept[left++] = kept[i];
-    n_kept = left;
-    tables_keep(sum);
+    kept_drop_folded();
+    kept_add(sum);
     table_release(sum);
     for (size_t i = 0; i < n; i++) {
         table_clear(ended[i].table);
@@ -167,11 +123,12 @@ static void fold(struct ended *ended, size_t n) {
     }
 }
 
-/* Whether nothing but `kept` has the table of an ended thread. */
+/* Whether nothing but kept.c has the table of an ended thread. */
 static bool is_left(const struct table *table) { return table_ended(table) && atomic_load(&table->references) == 1; }
 
-void tables_fold(void) {
-    size_t most = 0, n = 0, sums = 0;
+void fold_ended_tables(void) {
+    size_t most = 0, n = 0, sums = 0, n_kept;
+    struct table *const *kept = kept_all(&n_kept);
     for (size_t i = 0; i < n_kept; i++)
         most += is_left(kept[i]);
     if (most < MOST_ENDED + FOLD_AT_ONCE)

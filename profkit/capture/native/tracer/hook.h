@@ -1,9 +1,15 @@
 /* How a collector gets events: hook_profile.c up to Python 3.11, hook_monitoring.c from 3.12 on, else, and for what these
- * leave out, hook_none.c. */
+ * leave out, hook_none.c. These call the rest of the tracer, so this header includes nothing of it. */
 #pragma once
 
-#include "calls.h"
-#include "collector.h"
+#include "python_api.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct collector;
 
 /* Prepare, once per process; -1 with an exception on failure. */
 int hook_start(void);
@@ -32,7 +38,7 @@ struct hook_traits {
 };
 extern const struct hook_traits hook_traits;
 
-/* Start or stop counting call beginnings by tiers_count() in threads without a profiler; false if impossible. */
+/* Start or stop counting call beginnings by bursts_count() in threads without a profiler; false if impossible. */
 bool hook_burst(bool on);
 
 /* Release what bursts have taken. */
@@ -54,6 +60,13 @@ bool hook_after_fork(deferred function);
 bool hook_count(bool on);
 
 void hook_count_over(void);
+
+/* Which calls in progress are recorded: not the `skip` innermost, and of the others the `most` innermost, all for
+ * SIZE_MAX. With such a limit, they stay open when tracing ends. */
+struct adopted {
+    size_t skip, most;
+};
+static const struct adopted all_of_them = {0, SIZE_MAX};
 
 /* Trace a thread without open calls, from any thread, with calls in progress from `frame`, its innermost: of the calling
  * thread those that `which` says, of others all. Do nothing if another profiler has the thread. */

@@ -2,7 +2,9 @@
  * begin a Python call; return, yield and unwinding end it; C calls are those of built-in functions and methods. */
 #include "hook.h"
 
+#include "bursts.h"
 #include "calls.h"
+#include "collector.h"
 #include "labels.h"
 #include "looks.h"
 #include "seldom.h"
@@ -357,8 +359,8 @@ const struct hook_traits hook_traits = {
 static PyObject *count_python(PyObject *Py_UNUSED(self), PyObject *const *arguments, Py_ssize_t count) {
     int64_t begun = clock_ticks();
     if (LIKELY(count > 0))
-        tiers_count(stacks_caller(), arguments[0], arguments[0], NULL);
-    tiers_burst_taken += clock_ticks() - begun;
+        bursts_count(stacks_caller(), arguments[0], arguments[0], NULL);
+    bursts_taken += clock_ticks() - begun;
     return none();
 }
 
@@ -368,9 +370,9 @@ static PyObject *count_c(PyObject *Py_UNUSED(self), PyObject *const *arguments, 
     const void *definition = definition_of(arguments, count, &bound_to);
     if (definition) {
         saw_call(arguments, definition);
-        tiers_count((uintptr_t)arguments[0], definition, arguments[2], bound_to);
+        bursts_count((uintptr_t)arguments[0], definition, arguments[2], bound_to);
     }
-    tiers_burst_taken += clock_ticks() - begun;
+    bursts_taken += clock_ticks() - begun;
     return none();
 }
 

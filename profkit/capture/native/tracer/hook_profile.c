@@ -16,10 +16,13 @@
 #endif
 #undef Py_BUILD_CORE
 
+#include "bursts.h"
 #include "calls.h"
+#include "collector.h"
 #include "labels.h"
 #include "looks.h"
 #include "stacks.h"
+#include "threads.h"
 #include "waiting.h"
 
 /* Version differences: the frame that the interpreter runs, and the flag beside the profile function that says
@@ -287,7 +290,7 @@ static int detach(struct collector *collector) {
 
 static int on_first_event(PyObject *self, PyFrameObject *frame, int what, PyObject *argument) {
     struct table *table = ((struct collector *)self)->tables[0];
-    if (table->generation == kernel_generation && table_follow(table))
+    if (table->generation == kernel_generation && threads_follow(table))
         kernel_last_table = table;
     PyThreadState_Get()->c_profilefunc = on_event;
     return on_event(self, frame, what, argument);
@@ -356,21 +359,21 @@ const struct hook_traits hook_traits = {
 
 static int on_counted(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *argument) {
     int64_t begun = clock_ticks();
-    if (begun < tiers_burst_from)
+    if (begun < bursts_from)
         return 0;
-    if (UNLIKELY(begun > tiers_burst_until)) {
-        if (tiers_burst_over(begun))
+    if (UNLIKELY(begun > bursts_until)) {
+        if (bursts_over(begun))
             hook_burst(false);
     } else if (what == PyTrace_CALL) {
         PyObject *code = code_of(frame);
-        tiers_count(stacks_caller(), code, code, NULL);
+        bursts_count(stacks_caller(), code, code, NULL);
     } else if (what == PyTrace_C_CALL && PyCFunction_Check(argument)) {
         const void *key = ((struct c_function *)argument)->definition;
         uintptr_t code = (uintptr_t)code_of(frame);
         looks_saw_call(code, stacks_site(frame), key);
-        tiers_count(code, key, argument, NULL);
+        bursts_count(code, key, argument, NULL);
     }
-    tiers_burst_taken += clock_ticks() - begun;
+    bursts_taken += clock_ticks() - begun;
     return 0;
 }
 

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent.h"
 #include "clock.h"
-#include "fold.h"
-#include "sampler.h"
-#include "store.h"
-#include "tables.h"
-#include "tiers.h"
 
 /* Our descriptors stay above this if the process's limit allows: programs that close a standard stream and open a
  * file rely on getting the lowest number. */
@@ -48,6 +41,7 @@ FAST_THREAD_LOCAL struct table *kernel_last_table = NULL;
 
 static pthread_key_t key;
 static _Thread_local struct os_thread *here;
+static void (*at_end)(struct table *tables);
 
 pid_t kernel_thread_id(void) { return (pid_t)syscall(SYS_gettid); }
 
@@ -77,74 +71,9 @@ static void thread_ends(void *value) {
     if (thread->next)
         thread->next->place = thread->place;
     close_files(thread);
-    for (struct table *table = thread->tables, *next; table; table = next) {
-        next = table->next_of_thread;
-        atomic_store(&table->ended, true);
-        table_release(table);
-    }
+    at_end(thread->tables);
     pthread_mutex_unlock(&threads_lock);
     free(thread);
-}
-
-static void forget_tables(void) {
-    kernel_generation++;
-    agent_forget();
-    store_forget();
-    tables_forget();
-}
-
-/* The table and those behind it without those in a file. */
-static struct table *in_memory(struct table *table) {
-    struct table *first = NULL, **last = &first;
-    for (; table; table = table->next_of_thread)
-        if (!table->mapped) {
-            *last = table;
-            last = &table->next_of_thread;
-        }
-    *last = NULL;
-    return first;
-}
-
-void kernel_let_go(bool idle) {
-    kernel_last_table = NULL; /* other threads' are recognised by their owner */
-    pthread_mutex_lock(&threads_lock);
-    for (struct os_thread *thread = all_threads; thread; thread = thread->next) {
-        close_files(thread);
-        if (idle)
-            thread->tables = in_memory(thread->tables);
-    }
-    pthread_mutex_unlock(&threads_lock);
-    if (idle) {
-        tables_leave();
-        store_close();
-    }
-    forget_tables();
-}
-
-/* Runs in a forked child's only thread. The descriptor and the tables in a file are the parent's. */
-static void in_forked_child(void) {
-    bool in_file = store_header != NULL;
-    forget_tables();
-    tiers_forget();
-    sampler_forget();
-    pthread_mutex_init(&threads_lock, NULL); /* another thread of the parent may have held it */
-    all_threads = here;
-    if (here) {
-        here->next = NULL;
-        here->place = &all_threads;
-    }
-    if (in_file)
-        kernel_last_table = NULL;
-    if (!here)
-        return;
-    close_files(here);
-    if (in_file)
-        here->tables = NULL;
-    for (struct table *table = here->tables; table; table = table->next_of_thread) {
-        table->generation = kernel_generation;
-        table->native = kernel_thread_id();
-        table->read_before = false;
-    }
 }
 
 #ifndef SYS_close_range
@@ -154,11 +83,9 @@ static void in_forked_child(void) {
 
 bool kernel_own_descriptors(void) { return syscall(SYS_close_range, 0u, ~0u, UNSHARE_FIRST) == 0; }
 
-bool kernel_start(void) {
-    static bool started = false;
-    if (!started)
-        started = pthread_key_create(&key, thread_ends) == 0 && pthread_atfork(NULL, NULL, in_forked_child) == 0;
-    return started;
+bool kernel_start(void (*ended)(struct table *tables)) {
+    at_end = ended;
+    return pthread_key_create(&key, thread_ends) == 0;
 }
 
 static struct os_thread *this_thread(void) {
@@ -182,15 +109,30 @@ static struct os_thread *this_thread(void) {
     return here;
 }
 
-bool kernel_follow(struct table *table) {
+struct table **kernel_tables_here(void) {
     struct os_thread *thread = this_thread();
-    if (!thread)
-        return false;
-    table_retain(table);
-    table->followed = true;
-    table->next_of_thread = thread->tables;
-    thread->tables = table;
-    return true;
+    return thread ? &thread->tables : NULL;
+}
+
+void kernel_close_all(struct table *(*left)(struct table *tables)) {
+    pthread_mutex_lock(&threads_lock);
+    for (struct os_thread *thread = all_threads; thread; thread = thread->next) {
+        close_files(thread);
+        if (left)
+            thread->tables = left(thread->tables);
+    }
+    pthread_mutex_unlock(&threads_lock);
+}
+
+struct table **kernel_forget_others(void) {
+    pthread_mutex_init(&threads_lock, NULL); /* another thread of the parent may have held it */
+    all_threads = here;
+    if (!here)
+        return NULL;
+    here->next = NULL;
+    here->place = &all_threads;
+    close_files(here);
+    return &here->tables;
 }
 
 /* Open a file, unless open, with a descriptor out of the program's way; false if impossible. */

@@ -1,4 +1,4 @@
-/* The kernel's counters of threads: time on a CPU and queued for one. Also the end of threads, and forks. */
+/* The kernel's counters of threads: time on a CPU and queued for one. Also what is kept of each thread to its end. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,8 +34,9 @@ extern unsigned kernel_generation;
 /* The table of the calling thread's last event, as a shortcut; NULL after its end. */
 extern FAST_THREAD_LOCAL struct table *kernel_last_table;
 
-/* Register for the end of threads and for forks, once per process; false if the system refuses. */
-bool kernel_start(void);
+/* Have `ended` called at the end of a thread, with its list of tables and without the GIL, once per process; false if
+ * the system refuses. */
+bool kernel_start(void (*ended)(struct table *tables));
 
 pid_t kernel_thread_id(void);
 
@@ -66,9 +67,12 @@ bool kernel_state_of(pid_t thread, struct kernel_file *stat, char *state, int *c
 ssize_t kernel_read_memory(uintptr_t from, void *to, size_t bytes);
 void kernel_close_memory(void);
 
-/* Have `table` marked as ended at the calling thread's end; false without memory. */
-bool kernel_follow(struct table *table);
+/* Return the head of the calling thread's list of tables; NULL without memory. */
+struct table **kernel_tables_here(void);
 
-/* Let go of the tables' file and all descriptors, with the GIL. If no thread is in an event (`idle`), memory is freed
- * too; else it stays, since they refer to it. */
-void kernel_let_go(bool idle);
+/* Close the descriptors of all threads, and set their lists of tables to what is `left` of them, if it is not NULL. */
+void kernel_close_all(struct table *(*left)(struct table *tables));
+
+/* In a forked child, forget the parent's other threads and close the descriptors of this one, which are the parent's;
+ * return the head of its list of tables, NULL if it has none. */
+struct table **kernel_forget_others(void);

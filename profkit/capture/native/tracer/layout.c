@@ -1,13 +1,14 @@
 /* The numbers match profkit/capture/mapped_layout.py; changing them requires a new STORE_VERSION. */
-#include "tables.h"
+#include "table.h"
 
 #include "layout.h"
+#include "entries.h"
 #include "lines.h"
-#include "slices.h"
 #include "paths.h"
+#include "pauses.h"
 #include "ranges.h"
+#include "slices.h"
 #include "store.h"
-#include "waits.h"
 
 #if UINTPTR_MAX == UINT64_MAX
 #define AT(type, field, offset) _Static_assert(offsetof(struct type, field) == offset, #type "." #field)

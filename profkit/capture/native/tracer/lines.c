@@ -3,8 +3,9 @@
 
 #include <dlfcn.h>
 
-#include "layout.h"
-#include "tables.h"
+#include "arena.h"
+#include "entries.h"
+#include "table.h"
 
 enum { MOST_LINES = 100 };
 
@@ -28,7 +29,7 @@ void lines_add(struct table *table, struct function *function, uint32_t within, 
     for (; found && !(found->line == line && found->within == within); found = found->next)
         known++;
     if (!found) {
-        found = known < MOST_LINES ? table_take(table, sizeof *found) : NULL;
+        found = known < MOST_LINES ? arena_take(table, sizeof *found) : NULL;
         if (!found)
             return;
         found->called = function->number;

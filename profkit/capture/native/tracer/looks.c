@@ -5,8 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bursts.h"
 #include "clock.h"
 #include "rank_calls.h"
+#include "tables.h"
 #include "tiers.h"
 
 /* Size of PRECALL and its caches on Python 3.11. */
@@ -367,7 +369,7 @@ static bool look(struct seen_thread *seen) {
     struct where before = last_where(seen), is = where_of(seen, what);
     bool moved = is.charge != before.charge || is.spot != before.spot;
     if (runs && is.charge)
-        tiers_ran_in(!is.charge->leaf && seen->stack.n && stacks_is_byte_code(&seen->stack.frames[0]), ran);
+        bursts_ran_in(!is.charge->leaf && seen->stack.n && stacks_is_byte_code(&seen->stack.frames[0]), ran);
     bool running = runs, ran_before = seen->running;
     if (seen->there) {
         int64_t wait = waited - seen->wait;

@@ -12,7 +12,7 @@
 
 #include "kernel.h"
 #include "stacks.h"
-#include "tables.h"
+#include "table.h"
 #include "waits.h"
 
 enum { MOST_SLOTS = 2048 };

@@ -5,13 +5,16 @@
 #include <sys/resource.h>
 
 #include "agent.h"
+#include "bursts.h"
 #include "clock.h"
 #include "collector.h"
+#include "forks.h"
 #include "hook.h"
-#include "kernel.h"
 #include "labels.h"
-#include "ranges.h"
+#include "layout.h"
+#include "range_events.h"
 #include "sampler.h"
+#include "seldom.h"
 #include "store.h"
 #include "tiers.h"
 #include "waits.h"
@@ -78,7 +81,7 @@ static PyObject *follow_ranges(PyObject *Py_UNUSED(module), PyObject *path) {
     PyObject *bytes = NULL;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
-    bool done = ranges_follow(PyBytes_AsString(bytes));
+    bool done = range_events_follow(PyBytes_AsString(bytes));
     Py_DECREF(bytes);
     return PyBool_FromLong(done);
 }
@@ -89,7 +92,7 @@ static PyObject *map_tables(PyObject *Py_UNUSED(module), PyObject *arguments) {
     if (!PyArg_ParseTuple(arguments, "O&O&i", PyUnicode_FSConverter, &path, PyUnicode_FSConverter, &prefix, &descriptor))
         return NULL;
     clock_calibrate();
-    bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix));
+    bool done = store_open(PyBytes_AsString(path), descriptor, PyBytes_AsString(prefix), layout_describe);
     Py_DECREF(path);
     Py_DECREF(prefix);
     return PyBool_FromLong(done);
@@ -115,12 +118,12 @@ static PyObject *serve_ranges(PyObject *Py_UNUSED(module), PyObject *arguments) 
     if (!PyArg_ParseTuple(arguments, "szO", &name, &domain, &function))
         return NULL;
     agent_serve_ranges(function);
-    return PyBool_FromLong(ranges_watch(name, domain));
+    return PyBool_FromLong(range_events_watch(name, domain));
 }
 
 static PyObject *range_reported(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
     bool begins;
-    if (ranges_reported(&begins))
+    if (range_events_reported(&begins))
         return PyBool_FromLong(begins);
     Py_RETURN_NONE;
 }
@@ -139,7 +142,9 @@ static PyObject *limit(PyObject *Py_UNUSED(module), PyObject *share) {
     double budget = PyFloat_AsDouble(share);
     if (budget == -1.0 && PyErr_Occurred())
         return NULL;
+    seldom_begin(budget);
     tiers_begin(budget);
+    bursts_forget();
     Py_RETURN_NONE;
 }
 
@@ -192,7 +197,7 @@ static PyObject *let_go(PyObject *Py_UNUSED(module), PyObject *idle) {
     if (truth < 0)
         return NULL;
     agent_serve(NULL, 0.0);
-    kernel_let_go(truth);
+    forks_let_go(truth);
     Py_RETURN_NONE;
 }
 
@@ -277,7 +282,7 @@ static struct PyModuleDef definition = {
 __attribute__((visibility("default"))) PyMODINIT_FUNC MODULE_INIT(void) {
     if (refuse_other_threading() < 0 || refuse_other_version() < 0 || labels_start() < 0 || hook_start() < 0)
         return NULL;
-    if (!kernel_start()) {
+    if (!forks_start()) {
         PyErr_SetString(PyExc_ImportError, "profkit's tracer cannot follow the threads of this process");
         return NULL;
     }

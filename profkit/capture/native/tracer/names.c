@@ -5,10 +5,10 @@
 
 #include "kernel.h"
 #include "labels.h"
-#include "layout.h"
+#include "entries.h"
 #include "rank_calls.h"
+#include "slots.h"
 #include "store.h"
-#include "tables.h"
 
 #define FIRST_BUCKETS 256
 /* Longest text kept, in bytes; nobody reads longer ones. */
@@ -219,7 +219,7 @@ static struct name *add_name(const struct text *text, uint64_t hash, PyObject *l
     name->of_program = names_of_program(name->text);
     name->uncounted = in_c || (attribute_number(label, "co_flags") & NOT_COUNTED);
     if (!in_c)
-        rank_calls_meet(label, name->text);
+        rank_calls_meet(label, name->text, names_each_code);
     put(&names, &name->link);
     return name;
 }

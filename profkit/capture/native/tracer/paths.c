@@ -2,10 +2,11 @@
 
 #include <stdlib.h>
 
-#include "layout.h"
+#include "arena.h"
+#include "entries.h"
 
 bool paths_start(struct table *table) {
-    struct path *base = table_take(table, sizeof *base);
+    struct path *base = arena_take(table, sizeof *base);
     if (!base)
         return false;
     /* An entry that readers skip, which keeps the block of entries contiguous. */
@@ -16,7 +17,7 @@ bool paths_start(struct table *table) {
 
 static struct path *add_path(struct table *table, struct path *around, uint32_t called, uint64_t key) {
     struct paths *paths = &table->paths;
-    struct path *path = slots_reserve(&paths->known) ? table_take(table, sizeof *path) : NULL;
+    struct path *path = slots_reserve(&paths->known) ? arena_take(table, sizeof *path) : NULL;
     if (!path)
         return NULL;
     path->number = (uint32_t)paths->known.used + 1;

@@ -5,7 +5,7 @@
  * Context Sensitive Profiling", 1997). Sums per function and edge do not depend on it. */
 #pragma once
 
-#include "tables.h"
+#include "table.h"
 
 /* Paths per thread; calls beyond are booked under a path that stands for all callees of the path around them. */
 enum { MOST_PATHS = 150000 };

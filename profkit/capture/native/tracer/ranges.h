@@ -8,7 +8,7 @@
  * their thread, perhaps without the GIL: the lock protects contexts from other threads that read them. */
 #pragma once
 
-#include "tables.h"
+#include "table.h"
 
 /* Open ranges kept apart per thread; deeper ones are charged to the last of them. */
 #define MOST_OPEN_RANGES 64
@@ -44,22 +44,14 @@ struct ranges {
     struct open_range open[MOST_OPEN_RANGES];
 };
 
-/* Load the collector at this path and have it report ranges to the tracer; false if impossible. */
-bool ranges_follow(const char *path);
+/* Return a table's ranges, made at its first one; NULL without memory. */
+struct ranges *ranges_of(struct table *table);
+
+/* Find or make the context inside `parent`; return the parent if there is no room. */
+struct context *ranges_inside(struct table *table, struct context *parent, uint32_t domain, uint32_t name,
+                              struct function *opener);
 
 struct edge *ranges_row(struct table *table, struct function *function);
-
-/* Close all ranges when tracing ends, after charging what ran until `now`; where the tier changes they stay open. */
-void ranges_close_all(struct table *table, int64_t now);
-
-/* Set whether new ranges belong to no table, as nothing is traced. */
-void ranges_pause(bool paused);
-
-/* Have ranges of this name, in any domain if NULL, reported by agent_range(); false if impossible. */
-bool ranges_watch(const char *name, const char *domain);
-
-/* Return whether the last such report came without the GIL, and reset it. */
-bool ranges_reported(bool *begins);
 
 /* Add another table's contexts; `places` maps its function numbers to this table's functions. False without memory. */
 bool ranges_add(struct table *table, const struct table *from, struct function *const *places);

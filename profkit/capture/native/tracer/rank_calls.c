@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "lines.h"
-#include "names.h"
-#include "waits.h"
+#include "pauses.h"
 
 enum { MOST_KNOWN = 256, MOST_CALLS = 16 };
 
@@ -113,22 +112,22 @@ static void scan(PyObject *code) {
     }
 }
 
-static void has_mpi_now(void) {
+static void has_mpi_now(each_code each) {
     has_mpi = true;
-    names_each_code(scan);
+    each(scan);
 }
 
-void rank_calls_meet(PyObject *code, const char *file) {
+void rank_calls_meet(PyObject *code, const char *file, each_code each) {
     if (!has_mpi && strstr(file, "/mpi4py/"))
-        has_mpi_now();
+        has_mpi_now(each);
     if (has_mpi)
         scan(code);
 }
 
-void rank_calls_look(void) {
+void rank_calls_look(each_code each) {
     PyObject *modules = has_mpi ? NULL : PySys_GetObject("modules"); /* borrowed */
     if (modules && PyDict_Check(modules) && PyDict_GetItemString(modules, "mpi4py") != NULL)
-        has_mpi_now();
+        has_mpi_now(each);
 }
 
 int rank_calls_at(PyObject *code, int64_t instruction) {

@@ -14,13 +14,18 @@
 
 #include "agent.h"
 #include "booking.h"
+#include "bursts.h"
 #include "clock.h"
 #include "hook.h"
 #include "kernel.h"
 #include "looks.h"
+#include "names.h"
+#include "own_threads.h"
 #include "rank_calls.h"
+#include "seldom.h"
 #include "slices.h"
 #include "stacks.h"
+#include "store.h"
 #include "tiers.h"
 #include "waits.h"
 #include "windows.h"
@@ -60,7 +65,6 @@ static bool changing; /* the tier: looks wait meanwhile */
 
 /* One thread looks, another takes the GIL, for which it may wait seconds if others release it often. */
 static pthread_t booker, looker;
-static pid_t booker_number, looker_number;
 static bool started, joinable, wanted_again;
 static int forking; /* threads about to fork, which must not find ours running */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
@@ -79,20 +83,10 @@ static void (*errand)(void);         /* the looker's next task */
 static _Atomic bool unrecorded; /* something ran since the agent last looked: idle processes are left alone */
 static _Atomic int64_t booked; /* end of the last booking */
 static int64_t looks;
-static int64_t used_by_ended;             /* CPU time of earlier tracer threads */
 
 void sampler_threads(pid_t numbers[2]) {
-    numbers[0] = booker_number;
-    numbers[1] = looker_number;
-}
-
-int64_t sampler_used(void) {
-    int64_t used = used_by_ended, ns;
-    if (looker_number && kernel_cpu_time(looker_number, &ns))
-        used += ns;
-    if (booker_number && kernel_cpu_time(booker_number, &ns))
-        used += ns;
-    return used;
+    numbers[0] = own_threads.booker;
+    numbers[1] = own_threads.looker;
 }
 
 /* Random times, so that looks do not run in step with the program (Mytkowicz et al., "Evaluating the accuracy of
@@ -123,8 +117,24 @@ static void ring(bool stop) {
 static void book_all(void) {
     bool sampled = tiers_now() == TIER_SAMPLED;
     int64_t queued = booking_take();
-    if (sampled)
+    if (sampled) {
+        seldom_look();
         tiers_sampled(queued);
+    }
+}
+
+/* Enter a tier; false if impossible, and it stays. */
+static bool enter_tier(enum tier tier) {
+    if (tier == tiers_now())
+        return true;
+    if (!tiers_enter(tier))
+        return false;
+    bursts_forget();
+    if (tier == TIER_SAMPLED) {
+        tiers_stored()->counted = seldom_counts();
+        bursts_plan();
+    }
+    return true;
 }
 
 static void hold_looks(bool on) {
@@ -152,7 +162,7 @@ bool sampler_enter(enum tier tier) {
     if (tier == TIER_EXACT)
         have_looker(looks_charge_all);
     book_all(); /* of the tier that ends now */
-    bool entered = tiers_enter(tier);
+    bool entered = enter_tier(tier);
     if (tiers_now() == TIER_SAMPLED)
         have_looker(looks_begin_charging);
     hold_looks(false);
@@ -180,10 +190,10 @@ static void with_gil(bool last) {
     int64_t used = own_cpu_ns(); /* the agent's Python releases the GIL when others want it */
     bool sampled = tiers_now() == TIER_SAMPLED;
     if (sampled)
-        tiers_end_burst();
+        bursts_end();
     if (waits_unlearnt())
         waits_learn((uintptr_t)mine);
-    rank_calls_look();
+    rank_calls_look(names_each_code);
     book_all();
     if (last) {
         if (!sampled)
@@ -202,8 +212,8 @@ static void with_gil(bool last) {
     if (tiers_wanted() != tiers_now())
         change_tier();
     else if (sampled)
-        tiers_begin_burst();
-    if (tiers_burst_left() != INT64_MAX)
+        bursts_begin();
+    if (bursts_left() != INT64_MAX)
         ring(false);
     tiers_held_gil(own_cpu_ns() - used);
     PyEval_ReleaseThread(mine);
@@ -213,13 +223,13 @@ static void with_gil(bool last) {
 
 /* Time to the next look, at most to the end of a burst. */
 static int64_t until_look(int64_t mean) {
-    int64_t asked = around(mean), left = tiers_burst_left();
+    int64_t asked = around(mean), left = bursts_left();
     return left > 0 && left < asked ? left : asked;
 }
 
 static int64_t own_queueing(struct kernel_file *schedstat) {
     int64_t wait;
-    return kernel_wait_of(looker_number, schedstat, &wait) ? wait : 0;
+    return kernel_wait_of(own_threads.looker, schedstat, &wait) ? wait : 0;
 }
 
 static bool sleep_ns(int64_t ns) {
@@ -309,7 +319,7 @@ static void order_booking(bool last) {
 }
 
 static void *look_on(void *Py_UNUSED(nothing)) {
-    looker_number = kernel_thread_id();
+    own_threads.looker = kernel_thread_id();
     prctl(PR_SET_NAME, THREAD_NAME);
     kernel_own_descriptors();
     take_short_turns();
@@ -334,7 +344,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         if (!changing)
             any = looks_at_all(turn, &due);
         if (!exact && !changing && turn && looks_main_runs(turn))
-            tiers_ask_for_burst();
+            bursts_ask();
         looks += !changing;
         last = turn;
         turn = looks_next(last, &cpu);
@@ -345,7 +355,7 @@ static void *look_on(void *Py_UNUSED(nothing)) {
         turn = exact ? NULL : turn;
         ran |= any;
         unrecorded |= any;
-        bool burst_over = tiers_burst_left() == 0;
+        bool burst_over = bursts_left() == 0;
         bool is_time = ran && (pace * (double)since > BOOK_EVERY_NS || since > BOOK_LATEST_NS);
         bool to_book = burst_over || (exact ? has_charges && ran && since > BOOK_IDLE_NS : is_time || since > BOOK_IDLE_NS);
         if (due || tiers_wanted() != tiers_now() || to_book || (waits_unlearnt() && has_charges)) {
@@ -368,8 +378,8 @@ static void *look_on(void *Py_UNUSED(nothing)) {
     looks_let_go();
     pthread_mutex_unlock(&looks_lock);
     kernel_close(&schedstat);
-    looker_number = 0;
-    used_by_ended += own_cpu_ns();
+    own_threads.looker = 0;
+    own_threads.used_by_ended += own_cpu_ns();
     order_booking(true);
     return NULL;
 }
@@ -392,7 +402,7 @@ typedef void (*enter_function)(PyThreadState *state);
 /* Begin the thread that has the GIL at times, with a state that is made here, as it belongs to this thread. The target's
  * tools do not see what it calls: from Python 3.12 on they would, as they get the events of all threads. */
 static bool begin_booker(void *of) {
-    booker_number = kernel_thread_id();
+    own_threads.booker = kernel_thread_id();
     prctl(PR_SET_NAME, THREAD_NAME);
     hook_leave_thread();
     mine = PyThreadState_New(of);
@@ -405,8 +415,8 @@ static bool begin_booker(void *of) {
 }
 
 static void *end_booker(void) {
-    booker_number = 0;
-    used_by_ended += own_cpu_ns();
+    own_threads.booker = 0;
+    own_threads.used_by_ended += own_cpu_ns();
     return NULL;
 }
 
@@ -414,7 +424,7 @@ static void *end_booker(void) {
 static void *book_on(void *of) {
     if (!begin_booker(of))
         return NULL;
-    looks_start(mine, booker_number);
+    looks_start(mine, own_threads.booker);
     booked = clock_monotonic_ns();
     slices_booked(booked);
     if (!create(&looker, look_on, NULL)) {
@@ -475,12 +485,18 @@ static bool start_threads(void) {
     return started = joinable = create(&booker, work, PyInterpreterState_Get());
 }
 
+static void wake(void) {
+    if (started && !pthread_equal(booker, pthread_self()))
+        ring(false);
+}
+
 static bool start(void *(*what)(void *of), PyObject *function) {
     static bool has_locks = false;
     if (!has_locks)
         make_locks();
     has_locks = true;
     exchange(&change_function, function);
+    own_threads.wake = wake;
     work = what;
     wanted_again = forking > 0;
     return started || wanted_again || start_threads();
@@ -492,11 +508,6 @@ bool sampler_follow(PyObject *follow) {
     if (!follows_at)
         follows_at = clock_monotonic_ns() + FOLLOW_FIRST_NS;
     return start(follow_on, follow);
-}
-
-void sampler_wake(void) {
-    if (started && !pthread_equal(booker, pthread_self()))
-        ring(false);
 }
 
 /* A fork and the end of the session may both come here: each returns when the threads have ended. */
@@ -545,8 +556,8 @@ void sampler_forget(void) {
     stopping = false;
     started = joinable = wanted_again = false;
     forking = 0;
-    booker_number = looker_number = 0;
-    used_by_ended = follows_at = 0;
+    own_threads.booker = own_threads.looker = 0;
+    own_threads.used_by_ended = follows_at = 0;
     looks_forget();
     slices_forget();
     make_locks();

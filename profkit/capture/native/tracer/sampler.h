@@ -22,8 +22,6 @@ bool sampler_start(PyObject *change);
  * may have changed. False without an exception if impossible. */
 bool sampler_follow(PyObject *follow);
 
-void sampler_wake(void);
-
 /* Enter a tier, with the GIL, in the function `change`: what was seen of the old one is booked. False if impossible. */
 bool sampler_enter(enum tier tier);
 
@@ -38,9 +36,6 @@ void sampler_resume(void);
 
 /* Forget the parent's threads, in a forked child. */
 void sampler_forget(void);
-
-/* Return the CPU time of both threads and earlier ones of this process, ns. */
-int64_t sampler_used(void);
 
 /* Get the threads' native ids, 0 without a thread. */
 void sampler_threads(pid_t numbers[2]);

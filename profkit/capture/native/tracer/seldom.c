@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "bursts.h"
 #include "clock.h"
 #include "hook.h"
 #include "names.h"
@@ -101,7 +102,7 @@ static bool count(PyObject *code) {
     bool within;
     struct table *table;
     uintptr_t caller = stacks_caller_beyond(&within);
-    struct edge *edge = tiers_edge(caller, code, code, NULL, &table);
+    struct edge *edge = bursts_edge(caller, code, code, NULL, &table);
     struct name *name = edge ? edge->callee->name : NULL;
     if (!name) {
         seldom_missed();
@@ -162,13 +163,13 @@ bool seldom_call(PyObject *code) {
         allowed /= 2;
         halved_at += clock_ticks_in(HALVED_EVERY_NS);
     }
-    if (tiers_burst_until)
-        tiers_burst_taken += took;
+    if (bursts_until)
+        bursts_taken += took;
     return goes_on;
 }
 
 void seldom_look(void) {
-    if (!on)
+    if (!on || !tiers_stored() || tiers_now() != TIER_SAMPLED)
         return;
     int64_t run = tiers_program_ran() - began_ns;
     int64_t beyond = clock_ns_in(taken) - part_of(run), next = clock_ticks_in(HALVED_BEYOND_NS + part_of(run));

@@ -1,7 +1,8 @@
 #include "slices.h"
 
-#include "layout.h"
-#include "tables.h"
+#include "arena.h"
+#include "entries.h"
+#include "table.h"
 
 /* Functions kept per slice. A slice is at least SHORTEST_NS and 1 / SLICES_OF_AGE of the process's age long. */
 enum { MOST_OF_SLICE = 4, SLICES_OF_AGE = 64 };
@@ -29,7 +30,7 @@ void slices_add(struct table *table, const struct function *function, int64_t ns
         least = !least || found->ns < least->ns ? found : least;
     if (!found || found->begin != begin) {
         if (n < MOST_OF_SLICE) {
-            found = table_take(table, sizeof *found);
+            found = arena_take(table, sizeof *found);
             if (!found)
                 return;
             found->called = function->number;

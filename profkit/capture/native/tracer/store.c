@@ -15,7 +15,6 @@
 #include "../nvtx/reserve.h"
 #include "clock.h"
 #include "kernel.h"
-#include "layout.h"
 
 /* Sizes of extents: the first suffices for a small process; they double. */
 #define FIRST_EXTENT ((size_t)1 << 15)
@@ -115,7 +114,7 @@ static bool open_file(const char *path) {
     return page != NULL;
 }
 
-bool store_open(const char *path, int descriptor, const char *prefix) {
+bool store_open(const char *path, int descriptor, const char *prefix, void (*describe)(struct store_header *header)) {
     char *copy = strdup(path);
     if (!copy || strlen(prefix) >= sizeof own_prefix || sizeof(void *) != 8) {
         free(copy);
@@ -135,7 +134,7 @@ bool store_open(const char *path, int descriptor, const char *prefix) {
     next_extent = FIRST_EXTENT;
     store_header->version = STORE_VERSION;
     store_header->header_bytes = STORE_HEADER_BYTES;
-    layout_describe(store_header);
+    describe(store_header);
     store_header->thread = (uint32_t)kernel_thread_id();
     store_header->clock_is_counter = clock_is_counter;
     clock_describe(&store_header->began_ticks, &store_header->began_ns, &store_header->first_ns_per_tick);

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tiers.h"
-
 #define STORE_MAGIC "PFKCALLS"
 enum { STORE_VERSION = 7, STORE_HEADER_BYTES = 4096, STORE_PREFIX_ROOM = 4096 };
 
@@ -25,6 +23,25 @@ enum block_kind {
     BLOCK_RECORD = 5   /* an agent's record that could not be written elsewhere */
 };
 
+/* Changes of tier (tiers.h) per process at most, including the first tier. */
+enum { MOST_TIERS = 8 };
+
+/* The tiers of a process in the store's header. Times are in ns. */
+struct tier_store {
+    int64_t n;
+    struct {
+        int64_t at_ns; /* CLOCK_MONOTONIC */
+        int64_t tier;
+    } spans[MOST_TIERS];
+    int64_t sampled_ns; /* run time of all threads in the sampled tier, up to the last booking */
+    int64_t unused;
+    int64_t bursts, burst_ns; /* `burst_ns` is the program's run time in bursts, without events */
+    int64_t unused_either;
+    double effect_ns, least_ns, most_ns; /* effect on the wall so far, with a 95 % interval */
+    double slowed;      /* largest relative excess of `burst_ns` */
+    int64_t counted;    /* whether all seldom calls were counted in the sampled tier, see seldom.h */
+};
+
 struct store_header {
     char magic[8]; /* stored last */
     uint32_t version, header_bytes;
@@ -35,7 +52,7 @@ struct store_header {
     int64_t began_ticks, began_ns;
     int64_t latest_ticks, latest_ns;
     double first_ns_per_tick;
-    _Atomic uint64_t epoch;  /* see tables_fold() */
+    _Atomic uint64_t epoch;  /* see fold.h */
     _Atomic uint64_t missed; /* blocks without room */
     struct tier_store tiers;
     _Atomic int64_t lost_forks; /* forked processes that could keep nothing */
@@ -57,9 +74,10 @@ struct block {
 /* NULL if the tables are in ordinary memory. */
 extern struct store_header *store_header;
 
-/* Keep new tables in a new file; `descriptor` (or -1) is used if the path can no longer be opened. Functions in
- * files named with `prefix` are the agent's. False with errno if impossible. */
-bool store_open(const char *path, int descriptor, const char *prefix);
+/* Keep new tables in a new file; `descriptor` (or -1) is used if the path can no longer be opened. Functions in files
+ * named with `prefix` are the agent's. `describe` fills in the sizes of structures (layout.h). False with errno if
+ * impossible. */
+bool store_open(const char *path, int descriptor, const char *prefix, void (*describe)(struct store_header *header));
 
 /* At the end, make a network file system write the data, which another machine may read at once. */
 void store_sync(void);

@@ -4,80 +4,19 @@
 #include <string.h>
 
 #include "agent.h"
-#include "fold.h"
-#include "layout.h"
+#include "arena.h"
+#include "entries.h"
 #include "names.h"
 #include "paths.h"
 #include "ranges.h"
 #include "store.h"
-#include "waiting.h"
 
-/* Sizes for a short thread of few functions; they double. */
-#define FIRST_SLOTS 4
+/* The size for a short thread; it doubles. */
 #define FIRST_CALLS 32
-#define FIRST_CHUNK 2000
-#define LARGEST_CHUNK 64000
-
-struct chunk {
-    struct chunk *next;
-    void *entries;
-    size_t used, size;
-};
 
 static struct edge no_edge = {.kind = 0};
 
 static uint32_t last_number = 0;
-
-static size_t next_chunk_size(const struct chunk *last) {
-    size_t size = last ? 2 * last->size : FIRST_CHUNK;
-    return size > LARGEST_CHUNK ? LARGEST_CHUNK : size;
-}
-
-void *table_take(struct table *table, size_t size) {
-    struct chunk *chunk = table->arena;
-    size = (size + 15) & ~(size_t)15;
-    if (!chunk || chunk->size - chunk->used < size) {
-        struct chunk *new = malloc(sizeof *new);
-        void *entries = new ? store_content(next_chunk_size(chunk), BLOCK_ENTRIES, table->number) : NULL;
-        if (!entries) {
-            free(new);
-            return NULL;
-        }
-        *new = (struct chunk){.next = chunk, .entries = entries, .used = 0, .size = store_room(entries)};
-        table->arena = chunk = new;
-    }
-    void *place = (char *)chunk->entries + chunk->used;
-    chunk->used += size;
-    return place;
-}
-
-void slots_put(struct slots *slots, uint64_t key, void *entry) {
-    size_t i = slots_first(key, slots->mask);
-    while (slots->slots[i].key)
-        i = (i + 1) & slots->mask;
-    slots->slots[i] = (struct slot){key, entry};
-    slots->used++;
-}
-
-/* With half of the slots empty, a search ends after a step or two. */
-bool slots_reserve(struct slots *slots) {
-    if (slots->slots && 2 * (slots->used + 1) <= slots->mask + 1)
-        return true;
-    struct slots grown = {.mask = slots->slots ? 2 * slots->mask + 1 : FIRST_SLOTS - 1};
-    grown.slots = calloc(grown.mask + 1, sizeof *grown.slots);
-    if (!grown.slots)
-        return false;
-    for (size_t i = 0; slots->slots && i <= slots->mask; i++)
-        if (slots->slots[i].key)
-            slots_put(&grown, slots->slots[i].key, slots->slots[i].entry);
-    free(slots->slots);
-    *slots = grown;
-    return true;
-}
-
-static void edges_put(struct slots *edges, const void *key, struct edge *edge) {
-    slots_put(edges, (uintptr_t)key, edge);
-}
 
 static void publish(_Atomic uint32_t *kind, enum entry_kind value) {
     atomic_store_explicit(kind, value, memory_order_release);
@@ -86,7 +25,7 @@ static void publish(_Atomic uint32_t *kind, enum entry_kind value) {
 static struct function *add_function(struct table *table, struct name *name) {
     if (name && !names_use(name))
         return NULL;
-    struct function *function = table_take(table, sizeof *function);
+    struct function *function = arena_take(table, sizeof *function);
     if (!function) {
         if (name)
             names_release(name);
@@ -105,7 +44,7 @@ static struct function *add_function(struct table *table, struct name *name) {
     return function;
 }
 
-static struct table *new_table(void) {
+struct table *table_new(void) {
     struct block *block = store_take(sizeof(struct table), last_number + 1);
     if (!block)
         return NULL;
@@ -127,35 +66,8 @@ static struct table *new_table(void) {
     return table;
 }
 
-struct table *table_new(unsigned long long owner, pid_t native, unsigned long ident) {
-    if (store_header)
-        tables_fold();
-    struct table *table = new_table();
-    if (!table)
-        return NULL;
-    bool own = ident == (unsigned long)pthread_self();
-    if (own && !kernel_follow(table)) {
-        table_release(table);
-        return NULL;
-    }
-    table->owner = owner;
-    table->native = native;
-    table->ident = ident;
-    waiting_start(table, own);
-    table_publish(table);
-    if (table->mapped)
-        tables_keep(table);
-    return table;
-}
-
-bool table_follow(struct table *table) {
-    if (!table->followed && (table->ident != (unsigned long)pthread_self() || !kernel_follow(table)))
-        atomic_store(&table->ended, true);
-    return !table_ended(table);
-}
-
 struct table *table_new_sum(void) {
-    struct table *table = new_table();
+    struct table *table = table_new();
     if (table)
         atomic_store(&table->ended, true);
     return table;
@@ -174,13 +86,7 @@ static void free_memory(struct table *table, bool stays) {
     free(table->functions.slots);
     if (!stays)
         store_give(table->stack);
-    for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {
-        next = chunk->next;
-        if (!stays)
-            store_give(chunk->entries);
-        free(chunk);
-    }
-    table->arena = NULL;
+    arena_free(table, stays);
     if (stays)
         return;
     table->base = table->last_function = NULL;
@@ -233,7 +139,7 @@ static struct edge *add_edge(struct table *table, struct function *caller, struc
         return NULL;
     struct edge *known = edges_find(&table->functions, name);
     struct function *callee = known ? known->callee : add_function(table, name);
-    struct edge *edge = callee ? table_take(table, sizeof *edge) : NULL;
+    struct edge *edge = callee ? arena_take(table, sizeof *edge) : NULL;
     if (!edge)
         return NULL;
     edge->caller = caller->number;
@@ -286,20 +192,6 @@ struct edge *table_known_edge(struct table *table, struct function *caller, cons
     if (edge && slots_reserve(&caller->callees))
         edges_put(&caller->callees, key, edge);
     return edge;
-}
-
-struct edge *table_add_row(struct table *table, struct slots *rows, uint32_t context, struct function *function) {
-    if (!slots_reserve(rows))
-        return NULL;
-    struct edge *row = table_take(table, sizeof *row);
-    if (!row)
-        return NULL;
-    row->caller = context;
-    row->called = function->number;
-    row->callee = function;
-    publish(&row->kind, ENTRY_ROW);
-    edges_put(rows, function, row);
-    return row;
 }
 
 bool table_grow_stack(struct table *table) {

@@ -2,11 +2,11 @@
  * otherwise.
  *
  * *Exact*: each call is an event. *Sampled*: stacks are sampled without a hook (sampler.h), and calls are counted in
- * bursts at random times (M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact, is sampled when
- * events exceed the budget, and is exact again when bursts show that events would stay far within it: mostly, after
- * imports. Changes are few, so that repeats see the same. The budget is a share of the *pace*: wall time while no
- * thread queues for a CPU, and the program's CPU time while threads queue, as capture then takes CPU time from
- * others.
+ * bursts at random times (bursts.h; M. Hirzel, T. Chilimbi, "Bursty Tracing", 2001). A process begins exact, is
+ * sampled when events exceed the budget, and is exact again when bursts show that events would stay far within it:
+ * mostly, after imports. Changes are few, so that repeats see the same. The budget is a share of the *pace*: wall
+ * time while no thread queues for a CPU, and the program's CPU time while threads queue, as capture then takes CPU
+ * time from others.
  *
  * The cost of an event is measured before the target runs (`agent/native.py`) and subtracted from call times: a
  * lower bound, for warm caches. Up to Python 3.11, traced frames also run more slowly. The effect is estimated from
@@ -18,31 +18,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tables.h"
+struct tier_store;
 
 enum tier { TIER_EXACT = 1, TIER_SAMPLED = 2 };
 
-/* Changes of tier per process at most, including the first tier. */
-enum { MOST_TIERS = 8 };
-
-/* The tiers of a process in the store's header. Times are in ns. */
-struct tier_store {
-    int64_t n;
-    struct {
-        int64_t at_ns; /* CLOCK_MONOTONIC */
-        int64_t tier;
-    } spans[MOST_TIERS];
-    int64_t sampled_ns; /* run time of all threads in the sampled tier, up to the last booking */
-    int64_t unused;
-    int64_t bursts, burst_ns; /* `burst_ns` is the program's run time in bursts, without events */
-    int64_t unused_either;
-    double effect_ns, least_ns, most_ns; /* effect on the wall so far, with a 95 % interval */
-    double slowed;      /* largest relative excess of `burst_ns` */
-    int64_t counted;    /* whether all seldom calls were counted in the sampled tier, see seldom.h */
-};
-
 /* Cost of an event in a program relative to warm caches: 1.2 to 2.1 (benchmarks/overhead, on 3.11 and 3.12). */
 #define COLD 1.6
+
+/* Least part of its run time that a traced program takes itself. */
+#define OWN_LEAST 0.1
 
 /* Ticks that a call's two events add outside the call, in the caller's time, and inside it. */
 struct probe {
@@ -58,19 +42,6 @@ extern int64_t tiers_site;
 /* Time of the next budget check, in ticks; never without a budget. */
 extern int64_t tiers_due;
 
-/* Ticks from which a burst counts calls: before, threads have waited for the GIL and caches are cold. */
-extern int64_t tiers_burst_from;
-
-/* Ticks at which a burst ends if the program runs throughout; 0 outside, BURST_IS_OVER after an event ended it. */
-extern int64_t tiers_burst_until;
-#define BURST_IS_OVER ((int64_t)-1)
-
-/* Handle an event after `tiers_burst_until`: end the burst (true) if the program has run long enough, or extend it. */
-bool tiers_burst_over(int64_t now);
-
-/* Ticks that counting has taken in this burst. */
-extern int64_t tiers_burst_taken;
-
 /* Costs of events, in seconds. */
 struct probe_costs {
     double python_outside, python_inside, c_outside, c_inside, site;
@@ -81,12 +52,15 @@ void tiers_measured(const struct probe_costs *costs);
 /* Begin in the exact tier, with a share of the time as the budget (0: no limit). */
 void tiers_begin(double share);
 
+/* Return the tiers in the store's header; NULL without a file. */
+struct tier_store *tiers_stored(void);
+
 /* The present tier, and the wanted one, to which the sampler changes. */
 enum tier tiers_now(void);
 enum tier tiers_wanted(void);
 void tiers_want(enum tier tier);
 
-/* Enter a tier; false if impossible, and it stays. */
+/* Enter another tier; false if impossible, and it stays. The caller tells bursts.h and seldom.h. */
 bool tiers_enter(enum tier tier);
 
 void tiers_look(void);
@@ -95,41 +69,26 @@ void tiers_look(void);
  * GIL. */
 bool tiers_ran(int64_t ns, bool moves);
 
-/* Note that a look found a thread that ran for `ns`, and whether surely in byte code, in the sampled tier. */
-void tiers_ran_in(bool byte_code, int64_t ns);
-
 /* Note that samples were booked, in which threads queued for so many ns. */
 void tiers_sampled(int64_t queued);
 
 /* Return the CPU time of the process without the agent's threads, ns. Needs no GIL. */
 int64_t tiers_program_ran(void);
 
-/* Return the pace per wall time. Needs no GIL. */
+/* Return the pace per wall time, and the pace so far, ns. Need no GIL. */
 double tiers_pace(void);
+double tiers_paced(void);
 
 void tiers_held_gil(int64_t ns);
 
-/* Ask the main thread, which a look has just found running, to begin a burst if due. Without the GIL. */
-void tiers_ask_for_burst(void);
+/* Add ticks to the effect: a likely number, and the least and the most that it may be. */
+void tiers_add_effect(double likely, double at_least, double at_most);
 
-/* Begin a burst if the main thread has not. End one, and check whether exact tracing fits the budget. */
-void tiers_begin_burst(void);
-void tiers_end_burst(void);
-
-/* Return the remaining ns of a burst that no event ends: 0 to end it, INT64_MAX outside a burst. Without the GIL. */
-int64_t tiers_burst_left(void);
-
-/* Count a call that begins in a burst; arguments as in table_add_edge(), `caller` is the calling code or 0. */
-void tiers_count(uintptr_t caller, const void *key, PyObject *object, PyObject *self);
-
-/* Return the edge of such a call and the calling thread's table; NULL without memory. Leaves an exception alone. */
-struct edge *tiers_edge(uintptr_t caller, const void *key, PyObject *object, PyObject *self, struct table **table);
-
-/* Return the calling thread's table, in the sampled tier; NULL without memory. */
-struct table *tiers_table(void);
+/* Whether all calls could be traced within the budget, if that would have added so many ticks to so many that ran. */
+bool tiers_fits(double added, double ran);
 
 /* Add ticks that counting seldom calls has taken to the effect. */
 void tiers_counted(int64_t ticks);
 
-/* In a forked child, no burst is on. */
+/* In a forked child, begin in the exact tier again. */
 void tiers_forget(void);

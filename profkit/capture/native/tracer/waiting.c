@@ -42,7 +42,7 @@ static int64_t limited(int64_t low, int64_t value, int64_t high) {
     return value < low ? low : value > high ? high : value;
 }
 
-static void charge(struct table *table, struct call *runner, int64_t wait, int64_t blocked) {
+static void charge_runner(struct table *table, struct call *runner, int64_t wait, int64_t blocked) {
     table->uncharged_wait -= wait;
     table->uncharged_blocked -= blocked;
     table->wait += wait;
@@ -92,7 +92,7 @@ int64_t waiting_charge(struct table *table, struct call *runner, int64_t now) {
     int64_t most = is_long ? clock_ns_in(gap) : INT64_MAX;
     int64_t wait = limited(0, table->uncharged_wait, most);
     int64_t blocked = limited(0, table->uncharged_blocked, most - wait);
-    charge(table, runner, wait, blocked);
+    charge_runner(table, runner, wait, blocked);
     adapt(table, now, is_long ? most : 0, wait + blocked);
     /* If something is left, `due` stays, so that the next short interval charges it. */
     if (table->uncharged_wait + table->uncharged_blocked < NOTHING_NS)
@@ -108,6 +108,6 @@ void waiting_settle(struct table *table, bool own_thread) {
         accumulate(table, &reading, &table->uncharged_wait, &table->uncharged_blocked);
         remember(table, &reading);
     }
-    charge(table, table->top, limited(0, table->uncharged_wait, INT64_MAX),
-           limited(0, table->uncharged_blocked, INT64_MAX));
+    charge_runner(table, table->top, limited(0, table->uncharged_wait, INT64_MAX),
+                  limited(0, table->uncharged_blocked, INT64_MAX));
 }

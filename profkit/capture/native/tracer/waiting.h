@@ -4,7 +4,7 @@
  * intervals. */
 #pragma once
 
-#include "tables.h"
+#include "table.h"
 
 /* Interval after which the kernel is asked, ns; asking takes 1200 ns. */
 #define LONG_GAP_NS 200000

@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "fold.h"
-#include "layout.h"
+#include "kept.h"
 #include "stacks.h"
 #include "tables.h"
 
@@ -25,26 +24,6 @@ enum { MOST_POLLED = 16 };
 
 /* Attempts before the search is given up. */
 #define MOST_FUTILE 20
-
-/* Sums */
-
-void pause_add(struct table *table, struct function *function, enum pause_kind what, int64_t ns, int64_t n) {
-    struct pause *pause = function->pauses;
-    while (pause && pause->what != (uint32_t)what)
-        pause = pause->next;
-    if (!pause) {
-        pause = table_take(table, sizeof *pause);
-        if (!pause)
-            return;
-        pause->called = function->number;
-        pause->what = (uint32_t)what;
-        pause->next = function->pauses;
-        function->pauses = pause;
-        atomic_store_explicit(&pause->kind, ENTRY_PAUSE, memory_order_release);
-    }
-    pause->ns += ns;
-    pause->n += n;
-}
 
 /* The GIL */
 
@@ -286,7 +265,7 @@ static PyObject *collects(PyObject *Py_UNUSED(self), PyObject *arguments) {
     int64_t took = collection_began ? clock_ns_in(clock_ticks() - collection_began) : 0;
     struct table *table = kernel_last_table;
     if (!table) /* it began while the process was sampled */
-        table = tables_running(kernel_thread_id(), (unsigned long)pthread_self());
+        table = kept_running(kernel_thread_id(), (unsigned long)pthread_self());
     collection_began = 0;
     PyObject *number = PyDict_GetItemString(about, "generation"); /* borrowed */
     long generation = number ? PyLong_AsLong(number) : -1;

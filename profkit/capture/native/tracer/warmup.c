@@ -1,7 +1,7 @@
 /* Entries stay where they are as long as their table lives, so their sums are put back where they were. */
 #include "warmup.h"
 
-#include "tables.h"
+#include "table.h"
 
 #include <stddef.h>
 #include <stdlib.h>
