@@ -16,8 +16,10 @@ from profkit.capture.proc_files import lives
 
 #: Columns that rise: the rise since the first reading is kept.
 RISING = frozenset(
-    "busy_s steal_s throttled_s throttled_periods periods refaulted_bytes "
-    "psi_some_s psi_io_some_s cgroup_psi_some_s".split()
+    (
+        *("busy_s", "steal_s", "throttled_s", "throttled_periods", "periods", "refaulted_bytes"),
+        *("psi_some_s", "psi_io_some_s", "cgroup_psi_some_s"),  # pressure (PSI)
+    )
 )
 #: Bytes read of a file; of ``/proc/stat`` the first line, the sum, suffices.
 _SIZE = 512

@@ -106,7 +106,9 @@ def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
         rivals = [other[0][2] for names, other in groups if label == "" or names == named]
         path = own.files[0]
         configuration = Configuration(argument=path) if by == "run" else _told_apart(label, path, own, rivals)
-        found.append(_Group(configuration, named[0], [run for _, run, _ in group], [facts for _, _, facts in group]))
+        found.append(
+            _Group(configuration, named[0], [run for _, run, _ in group], [facts for _, _, facts in group])
+        )
     return found
 
 
