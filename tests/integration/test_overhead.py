@@ -476,8 +476,8 @@ def test_forks(tmp_path: Path, version: str) -> None:
     assert kinds(main)[-1] == "sampled"
     if version in NEW:  # nor is a call that it made between them
         assert intervals(main, "tier.py")["samples_for"] == (12, 12)
-    # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out. Where looks
-    # come late, they charge it to what runs after `samples_for`, also in `loop`.
+    # What the parent did between forks is not lost; most of it may be what tracing took, which is taken out.
+    # Where looks come late, they charge it to what runs after `samples_for`, also in `loop`.
     ran = float((tmp_path / "ran").read_text())
     assert column(main, "loop", "cumtime") + (main.threads[0].tracer_s or 0.0) > 0.75 * ran
 
