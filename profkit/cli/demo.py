@@ -23,7 +23,8 @@ import profkit
 from profkit.capture.host import cpus_to_use
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, directory_option
+from profkit.cli.options import directory_option
+from profkit.cli.output import ReportOptions
 from profkit.cli.progress import Progress
 from profkit.errors import ProfkitError, UsageError
 from profkit.formats import load_run

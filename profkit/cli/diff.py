@@ -13,8 +13,10 @@ import click
 import profkit
 from profkit.cli import import_numpy, say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, flag, option, percent, report_options, run_argument
+from profkit.cli.options import flag, option, percent, run_argument
+from profkit.cli.output import ReportOptions
 from profkit.cli.progress import Progress
+from profkit.cli.report_options import report_options
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:

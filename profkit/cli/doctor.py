@@ -9,16 +9,10 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import (
-    ReportOptions,
-    flag,
-    number_option,
-    option,
-    options,
-    text_format_option,
-    text_output,
-)
+from profkit.cli.options import flag, number_option, option, options
+from profkit.cli.output import ReportOptions
 from profkit.cli.progress import Progress
+from profkit.cli.report_options import text_format_option, text_output
 from profkit.errors import UsageError
 
 

@@ -14,16 +14,10 @@ import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import (
-    FILE,
-    ReportOptions,
-    full_paths_option,
-    option,
-    options,
-    output_option,
-    process_option,
-)
+from profkit.cli.options import FILE, option, options, output_option, process_option
+from profkit.cli.output import ReportOptions, emit_chunks
 from profkit.cli.progress import Progress
+from profkit.cli.report_options import full_paths_option
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +65,6 @@ def export(runs: tuple[Path, ...], to: str | None, process: str | None, report: 
     from profkit.api.files import keep_inputs
     from profkit.api.reported import masker
     from profkit.capture.reservation import free_name
-    from profkit.cli.output import emit_chunks
     from profkit.formats import load_run
     from profkit.measure.selected_processes import select_processes
 

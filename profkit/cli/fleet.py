@@ -9,18 +9,10 @@ import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import (
-    FILE,
-    ReportOptions,
-    dask_option,
-    full_paths_option,
-    many_runs_options,
-    number_option,
-    option,
-    options,
-    report_options,
-)
+from profkit.cli.options import FILE, number_option, option, options
+from profkit.cli.output import ReportOptions, console, emit
 from profkit.cli.progress import Progress
+from profkit.cli.report_options import dask_option, full_paths_option, many_runs_options, report_options
 from profkit.errors import UsageError
 from profkit.report.units import counted
 
@@ -97,7 +89,6 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
     The tables are runs, processes, functions, ranges and counters; "DESCRIBE functions" lists the columns of one.
     """
     from profkit.api.reported import Layout
-    from profkit.cli.output import console, emit
 
     if report.format not in (None, "csv", "json"):
         problem = "use csv or json, or leave it out for a table"

@@ -7,7 +7,9 @@ from typing import Any
 import click
 
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import ReportOptions, flag, many_runs_options, option, percent, study_options
+from profkit.cli.options import flag, option, percent
+from profkit.cli.output import ReportOptions
+from profkit.cli.report_options import many_runs_options, study_options
 
 
 @click.command(context_settings=CONTEXT)

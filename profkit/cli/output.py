@@ -6,16 +6,17 @@ Options are checked before anything is read.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from profkit.api.files import keep_inputs, write_file
 from profkit.api.reported import Reported, rows_of
 from profkit.cli import discard, say
-from profkit.cli.options import ReportOptions
 from profkit.cli.progress import Progress
 from profkit.errors import UsageError
 from profkit.report.renderers import Html, Markdown, Renderer, Terminal, renderer_for, renderer_named
@@ -29,6 +30,38 @@ MOST_BYTES = 25 * 1000 * 1000
 _PLAIN_WIDTH = 80
 #: Most columns: wider tables are harder to read.
 _MAX_WIDTH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The user's options for a report; no command has all of them."""
+
+    output: Path | None = None
+    format: str | None = None
+    limit: int | None = None
+    full: bool = False
+    explain: bool = False
+    full_paths: bool = False
+    mask_names: bool = False
+    ticket: bool = False
+    open_report: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mask_names and self.full_paths:
+            raise UsageError("--mask-names and --full-paths exclude each other: choose one")
+
+    def destination(self) -> Destination:
+        """Check where the report goes, before anything is read; raises `UsageError`."""
+        return Destination(self)
+
+    def write(self, doing: str, read: Callable[[], Reported]) -> None:
+        """Read something with progress `doing`, and write a report."""
+        gc.disable()  # as in ``profkit diff``
+        goal = self.destination()
+        with Progress(doing):
+            result = read()
+        goal.keep(result.inputs())
+        goal.write(result)
 
 
 class Destination:

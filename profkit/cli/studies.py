@@ -16,17 +16,9 @@ import click
 
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
-from profkit.cli.options import (
-    POSITIVE,
-    ReportOptions,
-    directory_option,
-    flag,
-    number_option,
-    option,
-    options,
-    text_format_option,
-    text_output,
-)
+from profkit.cli.options import POSITIVE, directory_option, flag, number_option, option, options
+from profkit.cli.output import ReportOptions
+from profkit.cli.report_options import text_format_option, text_output
 from profkit.errors import UsageError
 
 if TYPE_CHECKING:

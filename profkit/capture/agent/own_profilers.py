@@ -19,9 +19,16 @@ from .native import PER_THREAD, Collector
 
 TYPE_CHECKING = False  # importing `typing` would cost each target process milliseconds
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Tuple
+    from typing import Any, Dict, List, Protocol, Tuple
 
-    from .session import Session
+    class Session(Protocol):
+        """What is told when they begin and end."""
+
+        def begin_if_awaited(self) -> None: ...
+        def pause(self) -> None: ...
+        def trace_again(self) -> None: ...
+        def follows(self, function: Any) -> bool: ...
+
 
 #: Arguments for `starmap` that make one call without arguments.
 _NO_ARGUMENTS = ((),)
