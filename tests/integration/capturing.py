@@ -47,16 +47,22 @@ def profkit_command(*words: str) -> list[str]:
 
 
 def _measured() -> str:
-    """Code that measures the coverage of a command under ``make coverage``, and of no program that it starts."""
+    """Code that measures the coverage of a command under ``make coverage``, and of no program that it starts.
+
+    The target's ``PYTHONPATH`` may have a coverage of another Python, or modules that nothing can import.
+    """
     variable = "COVERAGE_PROCESS_CONFIG"
     if variable not in os.environ:
         return ""
     return (
-        f"import os; os.environ[{variable!r}] = {os.environ[variable]!r}\n"
+        f"import os, sys; os.environ[{variable!r}] = {os.environ[variable]!r}\n"
+        "before, targets = sys.path[:], os.environ.get('PYTHONPATH', '').split(os.pathsep)\n"
+        "sys.path[:] = [place for place in before if place not in targets]\n"
         "try:\n"
         "    import coverage; coverage.process_startup()\n"
         "except FileNotFoundError:\n"  # coverage asks for the working directory, which a test removes
         "    pass\n"
+        "sys.path[:] = before\n"
         f"os.environ.pop({variable!r}, None)\n"
     )
 
