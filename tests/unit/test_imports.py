@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,15 @@ def test_what_is_not_needed_is_not_loaded(statement: str, arguments: list[str | 
     assert found <= {"profkit.report", "profkit.report.renderers"}, (
         "the formats' names, for help and completion"
     )
+
+
+@pytest.mark.parametrize("folder", ["tracer", "nvtx"])
+def test_the_c_files_include_one_way(folder: str) -> None:
+    """A .c file and its header are one; a low file that includes a high one would make a circle."""
+    includes: dict[str, set[str]] = {}
+    for file in (ROOT / "profkit" / "capture" / "native" / folder).glob("*.[ch]"):
+        named = re.findall(r'^#include "(\w+)\.h"', file.read_text(), re.MULTILINE)
+        includes.setdefault(file.stem, set()).update(named)
+    for stem, named in includes.items():
+        named.discard(stem)
+    assert "layout" in TopologicalSorter(includes).static_order()  # raises CycleError
