@@ -187,6 +187,11 @@ _PYTHONS = frozenset(
     MainThread Thread Dummy ThreadPoolExecutor QueueFeederThread QueueManagerThread
     """.split()  # noqa: SIM905
 )
+#: Built-in functions and types, and what these types have: ``list.append`` is public, whether or not a run calls it.
+_BUILT_IN = {
+    *vars(builtins),
+    *(name for kind in vars(builtins).values() if isinstance(kind, type) for name in dir(kind)),
+}
 
 
 class Pseudonyms:
@@ -197,7 +202,7 @@ class Pseudonyms:
 
     def __init__(self, secret: bytes, runs: Iterable[Run]) -> None:
         self._secret = secret
-        self._public: set[str] = set(_PYTHONS)
+        self._public = {*_PYTHONS, *_BUILT_IN}
         self._packages: set[str] = set()
         self._given: dict[str, str] = {}
         gathered = list(runs)
@@ -234,8 +239,8 @@ class Pseudonyms:
             return all(self._is_public_module(name.partition(".")[0]) for name in dotted)
         words = [word for word in _WORD.findall(text) if word not in _PYTHONS]
         if " of " in text and words:  # <method 'append' of 'list' objects>
-            return hasattr(builtins, words[-1])
-        return all(hasattr(builtins, word) or self._is_public_module(word) for word in words)
+            return words[-1] in _BUILT_IN
+        return all(word in _BUILT_IN or self._is_public_module(word) for word in words)
 
     def _is_public_module(self, top: str) -> bool:
         return top == "builtins" or top in self._packages or is_standard_module(top)

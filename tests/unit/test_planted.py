@@ -330,7 +330,11 @@ def test_names_cannot_be_masked_and_left_as_they_are(planted: Planted, capsys: C
 
 @pytest.mark.parametrize(
     "text",
-    words_of("step 3|<module>|__init__|n_0123456789|<address 13>|***-b|host-a|epoch 1/90|MainThread", "|"),
+    words_of(
+        "step 3|<module>|__init__|n_0123456789|<address 13>|***-b|host-a|epoch 1/90|MainThread|list.append|"
+        "<built-in method from_bytes>",
+        "|",
+    ),
 )
 def test_what_says_nothing_is_shown(text: str) -> None:
     assert Pseudonyms(b"secret", ()).masked(text) == text
