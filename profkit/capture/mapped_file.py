@@ -14,6 +14,7 @@ from profkit.capture import mapped_layout as layout
 from profkit.capture.agent import record_file
 from profkit.capture.mapped_estimates import Bursts
 from profkit.capture.mapped_names import FileFunctions
+from profkit.capture.record_types import SECONDS
 from profkit.capture.thread_tables import Codes, Rows
 from profkit.formats.codec import MemberError
 from profkit.model.arrays import Ints
@@ -187,16 +188,16 @@ def _tiers(
     """Return the tiers with their begins, what capture added to the wall, and the bursts."""
     n, spans = header.n_tiers, layout.TIERS.unpack_from(data, layout.TIERS_AT)
     begins, tiers = spans[::2], spans[1::2]
-    effect = header.effect_ns, header.least_ns, header.most_ns
-    times = (*begins, header.sampled_ns, header.burst_ns, *effect, header.slowed_ns)
+    likely, least, most = effect = [ns / 1e9 for ns in (header.effect_ns, header.least_ns, header.most_ns)]
+    times = (*begins, header.sampled_ns, header.burst_ns, header.slowed_ns)
     if (
         not 0 <= n <= layout.MOST_TIERS
         or not all(0 <= time < layout.MOST_TICKS for time in times)
+        or any(map(SECONDS.problem, effect))
         or not 0 <= header.bursts <= EXACT
         or any(tier not in _TIER_KINDS for tier in tiers[:n])
     ):
         raise MemberError("damaged: it has tiers that cannot be")
-    likely, least, most = (ns / 1e9 for ns in effect)
     return (
         tuple((_TIER_KINDS[tier], at / 1e9) for at, tier in zip(begins[:n], tiers[:n], strict=True)),
         (likely, min(least, likely), max(most, likely)) if n else None,
