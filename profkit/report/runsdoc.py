@@ -117,7 +117,8 @@ def _reason_command(study: Comparisons, row: Compared) -> list[str]:
 
 def _compared(study: Comparisons) -> Table:
     reference = study.rows[study.reference]
-    alike = sum(row.fastest for row in study.rows) > 1
+    fastest = sum(row.fastest for row in study.rows)
+    note = "● is the fastest" + (", or cannot be told apart from it by these runs." if fastest > 1 else ".")
     return Listed(study.rows).table(
         Of("run", lambda row: configuration_text(row.configuration)),
         Of("wall", lambda row: row.median_s, "seconds"),
@@ -126,7 +127,7 @@ def _compared(study: Comparisons) -> Table:
         Of("iterations/s", lambda row: f"{1 / row.iteration_s:.4g}" if row.iteration_s else None, "pid", 2),
         Of("verdict", lambda row: "reference" if row is reference else judged_text(row), "text", 1),
         Of("runs", lambda row: row.runs, "count", 5),
-        notes=("● is the fastest" + (", or cannot be told apart from it by these runs." if alike else "."),),
+        notes=(note if fastest else "",),
         marked=lambda row: row.fastest,
     )
 

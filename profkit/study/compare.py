@@ -39,8 +39,8 @@ class Compared:
     """One row; `named` names its runs in a command, and `failed` runs are measured only if all failed.
 
     `low_s` and `high_s`: 95 % interval of the wall, NaN if unknown. `buckets`: median seconds, in the order
-    of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row. `slowdown`, `cause`, `kind` and
-    `confidence` are against the reference, and empty for itself.
+    of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row, of those with a run that succeeded.
+    `slowdown`, `cause`, `kind` and `confidence` are against the reference, and empty for itself.
     """
 
     configuration: Configuration
@@ -58,6 +58,10 @@ class Compared:
     kind: str
     confidence: float | None
     fastest: bool
+
+    @property
+    def succeeded(self) -> bool:
+        return self.failed < len(self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,10 @@ class _Group:
         """The positions of the runs that succeeded; all if none did."""
         every = range(len(self.runs))
         return [i for i in every if not self.facts[i].failed] or list(every)
+
+    @property
+    def failed(self) -> int:
+        return sum(one.failed for one in self.facts)
 
 
 def _configurations(sides: Sequence[RunSet], by: str) -> list[_Group]:
@@ -170,7 +178,8 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
     medians = np.array([median_of(found) for found in times])
     spread = pooled_spread(times)
     half, apart = median_quantiles(tuple(map(len, times)))
-    best = int(np.argmin(medians))
+    succeeded = np.array([group.failed < len(group.runs) for group in groups])
+    best = int(np.argmin(np.where(succeeded, medians, np.inf)))
     reference = _reference(groups, against, best)
     rows = []
     for i, (group, facts) in enumerate(zip(groups, measured, strict=True)):
@@ -188,7 +197,7 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
                 files=tuple(run.path for run in group.runs),
                 named=group.argument if len(side.runs) == len(group.runs) else group.runs[0].path,
                 runs=len(facts),
-                failed=len(group.runs) - len(facts),
+                failed=group.failed,
                 median_s=float(medians[i]),
                 low_s=float(medians[i]) * math.exp(-width),
                 high_s=float(medians[i]) * math.exp(width),
@@ -198,7 +207,8 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
                 cause=cause,
                 kind=kind,
                 confidence=confidence,
-                fastest=i == best or bool(math.log(medians[i] / medians[best]) <= spread * apart),
+                fastest=bool(succeeded[i])
+                and (i == best or bool(math.log(medians[i] / medians[best]) <= spread * apart)),
             )
         )
     notices = tuple(notice for side in sides for notice in side.skipped)

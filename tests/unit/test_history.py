@@ -219,6 +219,25 @@ def test_failed_runs_are_left_out_and_said(tmp_path: Path) -> None:
     assert "b: 1 run failed (left out)" in " ".join(result.report().split())
 
 
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (("slow", "crash"), "Fastest: slow.prof, 3."),
+        (("crash", "slow"), "Fastest: slow.prof, 3."),
+        (("crash", "crash2"), "No run succeeded"),
+    ],
+)
+def test_a_crash_is_not_the_fastest(tmp_path: Path, named: tuple[str, ...], said: str) -> None:
+    for name, steps, status in (("slow", 100, 0), ("crash", 10, 1), ("crash2", 5, 1)):
+        write_run(tmp_path / f"{name}.prof", program(training(steps=steps), exit_status=status))
+    result = read_compared([tmp_path / f"{name}.prof" for name in named])
+    rows = [(row.failed, row.fastest) for row in result.study.rows]
+    assert rows == [(0, True) if name == "slow" else (1, False) for name in named]
+    text = " ".join(result.report().split())
+    assert said in text
+    assert "crash.prof: 1 run failed (none succeeded, so all are measured)" in text
+
+
 def test_plain_profiles_are_compared_too(tmp_path: Path) -> None:
     for name, seconds in (("a", 1.0), ("b", 2.0)):
         write_plain(tmp_path / f"{name}.prof", {("a.py", "f"): seconds, ("a.py", "g"): 0.5})

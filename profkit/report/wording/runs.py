@@ -96,15 +96,23 @@ def comparisons_verdict(study: Comparisons) -> VerdictBlock:
     name, of = configuration_text(best.configuration), configuration_text(reference.configuration)
     known = math.isfinite(study.spread)
     doubt = "" if known else " Nothing ran twice: repeat the runs before you rely on small differences."
-    slowest = max(study.rows, key=lambda row: row.median_s)
+    if not best.succeeded:
+        return VerdictBlock("No run succeeded", "The times of runs that failed are not ranked.", "unsure")
+    succeeded = [row for row in study.rows if row.succeeded]
+    slowest = max(succeeded, key=lambda row: row.median_s)
     worst = f"The slowest is {configuration_text(slowest.configuration)}, {units.seconds(slowest.median_s)}"
     if slowest is not reference and slowest.cause not in ("", "no-change"):
         worst += f" ({judged_text(slowest)})"
+    if len(succeeded) == 1:
+        worst = "No run of another row succeeded"
     alike = sum(row.fastest for row in study.rows) - 1
     others = ""
     if known and alike:
         others = f" {units.counted(alike, 'other row')} cannot be told apart from the fastest by these runs."
     took = units.seconds(best.median_s)
+    if not reference.succeeded:
+        failed = f"No run of the reference, {of}, succeeded."
+        return VerdictBlock(f"Fastest: {name}, {took}", f"{failed} {worst}.{others}{doubt}", "unsure")
     if best is reference:
         return VerdictBlock(
             f"Fastest: {name}, {took}",
@@ -131,8 +139,7 @@ def comparisons_notes(study: Comparisons) -> list[str]:
     for row in study.rows:
         if row.failed:
             runs = units.counted(row.failed, "run")
-            all_of = row.runs == len(row.files)
-            more = "none succeeded, so all are measured" if all_of else "left out"
+            more = "left out" if row.succeeded else "none succeeded, so all are measured"
             notes.append(f"{configuration_text(row.configuration)}: {runs} failed ({more}).")
     return notes
 
