@@ -302,6 +302,11 @@ class TestAdvice:
             # A word that only looks like it may be the name of anything.
             "python train.py workers 16 -j {}",
             "mpirun -np {} python train.py -n 50",
+            # The program's own options, whatever their number.
+            "mpirun --oversubscribe --mca btl self,tcp -n {} ./solver -n 16 input.txt",
+            "torchrun --standalone --nproc_per_node {} -m pkg.train -n 16",
+            # More than there were processes.
+            "python train.py --workers {} --jobs 1000",
         ],
     )
     def test_workers_that_the_command_names(self, command: str) -> None:

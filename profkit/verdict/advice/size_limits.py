@@ -57,6 +57,13 @@ _LAUNCHERS = frozenset(
 
 #: The word at which the program begins behind a launcher's options.
 _PROGRAM = re.compile(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$")
+#: Options of launchers without a value in the next word, and with two; all others have one.
+_NO_VALUE = re.compile(
+    r"-\w\d+|--|-{1,2}(?:oversubscribe|nooversubscribe|allow-run-as-root|use-hwthread-cpus|report-bindings"
+    r"|tag-output|timestamp-output|display-map|q|quiet|v|verbose|l|label|u|unbuffered|exclusive|overlap|exact"
+    r"|standalone|no[_-]python|run[_-]path)"
+)
+_TWO_VALUES = re.compile(r"-{1,2}(?:\w*mca|g?env)")
 #: How a launcher's options begin that bind ranks.
 _BINDING = ("bind-to", "map-by", "cpu-bind", "cpus-per-task", "cpu_bind")
 
@@ -109,6 +116,8 @@ class _Crew:
     def __init__(self, inventory: Inventory, host: HostNeed) -> None:
         self.host = host
         self.sizes = inventory.sizes
+        #: Processes that the run had; an option with a greater number is about something else.
+        self.seen = len(inventory.processes)
         self.cpus = host.available_cpus or 1.0
         #: Most processes at work; a quota of 1.5 CPUs has room for one busy thread.
         self.processes = max(1, math.floor(self.cpus))
@@ -403,8 +412,20 @@ def _bound(command: list[str], crew: _Crew, environment: Mapping[str, str]) -> l
 
 
 def program_at(command: Sequence[str]) -> int:
-    """Return where the program begins behind a launcher and its options; the end if it is not seen."""
-    return next((at for at, word in enumerate(command) if _PROGRAM.search(word)), len(command))
+    """Return where the program (torchrun: or ``-m``) begins behind a launcher; the end if it is not seen."""
+    modules = ("-m", "--module") if command and command[0].endswith("torchrun") else ()
+    values = 0  # words that belong to the option before
+    for at, word in enumerate(command[1:], 1):
+        if word in modules or _PROGRAM.search(word):
+            return at
+        if word.startswith("-"):
+            none = "=" in word or _NO_VALUE.fullmatch(word)
+            values = 0 if none else 2 if _TWO_VALUES.fullmatch(word) else 1
+        elif values:
+            values -= 1
+        else:
+            return at
+    return len(command)
 
 
 def _fewer_processes(command: list[str], crew: _Crew) -> list[str]:
@@ -418,5 +439,6 @@ def _fewer_processes(command: list[str], crew: _Crew) -> list[str]:
         (command[begin:], begin, _WORKER_OPTION),
     ):
         for option, number in _numbers_of(part, pattern):
-            result[first + option.at] = option.of(min(number, most))
+            if number <= crew.seen:
+                result[first + option.at] = option.of(min(number, most))
     return result
