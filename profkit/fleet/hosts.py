@@ -57,6 +57,7 @@ def hosts(store: Store, job: str = "") -> Hosts:
         """
         CREATE TEMP TABLE ran AS SELECT job, date_trunc('week', day) AS week, run, process, host, wall_s, cpu_s,
             run_queue_wait_s FROM processes WHERE host IS NOT NULL AND $1 IN ('', job)
+            AND run NOT IN (SELECT run FROM runs WHERE coalesce(exit_status, 0) <> 0)
         """,
         [job],
     )
@@ -104,7 +105,7 @@ def hosts(store: Store, job: str = "") -> Hosts:
     if not found:
         if not connection.execute("SELECT 1 FROM runs WHERE $1 IN ('', job) LIMIT 1", [job]).fetchall():
             raise no_such_job(connection, job)
-        raise UsageError("no run of the store says on which host it ran")
+        raise UsageError("no run of the store that succeeded says on which host it ran")
     of_job: dict[str, list[FleetHost]] = {}
     for row in found:
         of_job.setdefault(row[0], []).append(FleetHost(*row))

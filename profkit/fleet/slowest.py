@@ -155,7 +155,8 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
         """
         CREATE TEMP TABLE heavy AS SELECT job, day, function, median(s) AS s, median(n) AS n, max(share) AS share FROM
             (SELECT job, day, run, function, sum(tottime) AS s, sum(ncalls) AS n, max(share) AS share
-             FROM functions WHERE share >= $1 AND $2 IN ('', job) GROUP BY ALL)
+             FROM functions WHERE share >= $1 AND $2 IN ('', job)
+                AND run NOT IN (SELECT run FROM runs WHERE coalesce(exit_status, 0) <> 0) GROUP BY ALL)
         GROUP BY ALL
         """,
         [SMALL, job],
@@ -287,7 +288,8 @@ def trend(store: Store, function: str, job: str = "") -> Trends:
             (SELECT job, day, function, any_value(root) AS root, any_value(file) AS file, any_value(name) AS name,
                 median(s / nullif(n, 0)) AS per_call, median(s) AS s, median(s / nullif(total_s, 0)) AS share,
                 count(*) AS runs, sum(s) AS total
-             FROM own JOIN (SELECT run, total_s FROM runs) USING (run) GROUP BY ALL)
+             FROM own JOIN (SELECT run, total_s FROM runs WHERE coalesce(exit_status, 0) = 0) USING (run)
+             GROUP BY ALL)
         SELECT job, any_value(root), any_value(file), any_value(name), list(strftime(day, '%Y-%m-%d') ORDER BY day),
             list(per_call ORDER BY day), list(s ORDER BY day), list(share ORDER BY day), list(runs ORDER BY day),
             sum(total) AS total
@@ -296,7 +298,7 @@ def trend(store: Store, function: str, job: str = "") -> Trends:
         [name, file, job],
     ).fetchall()
     if not found:
-        raise UsageError(f"{function}: no run of the store has such a function")
+        raise UsageError(f"{function}: no run of the store that succeeded has such a function")
     return Trends(function, tuple(map(_followed, found)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pstats
@@ -240,7 +241,7 @@ def test_a_function_is_followed_over_days(grown: Fleet) -> None:
     assert "sharpen: more since 2026-03-15" in grown.trend("m.py:sharpen").report()
     load = grown.trend("load").report()
     assert "No change in load" in load or "less since 2026-03-15" in load
-    with pytest.raises(UsageError, match="no run of the store has such a function"):
+    with pytest.raises(UsageError, match="no run of the store that succeeded has such a function"):
         grown.trend("nosuch")
 
 
@@ -250,6 +251,25 @@ def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
     assert [name for name, host in hosts.items() if host.starved] == ["node5"]
     assert hosts["node3"].work == pytest.approx(1.2, rel=0.05)
     assert hosts["node5"].queued == pytest.approx(1 / 3, rel=0.01)
+
+
+def test_runs_that_failed_count_nowhere(tmp_path: Path) -> None:
+    """Of each day from the fifth on, two of three runs failed, on another host, after `sharpen` took longer."""
+    noise = np.exp(0.01 * np.random.default_rng(1).standard_normal((10, 3)))
+    for day, number in itertools.product(range(10), range(3)):
+        failed = number > 0 and day > 3
+        if number == 0 or failed:
+            made = training(slower=float(noise[day, number]), times={"sharpen": 3.0} if failed else {})
+            run = program(made, host="bad" if failed else "good", exit_status=int(failed))
+            write_run(tmp_path / f"{day}-{number}.prof", on(run, day, number))
+    fleet = Fleet(tmp_path / "store")
+    fleet.add([tmp_path])
+    slowest, trends, hosts = (
+        found.study for found in (fleet.slowest(), fleet.trend("sharpen"), fleet.hosts())
+    )
+    assert slowest.functions == ()  # type: ignore[union-attr]
+    assert trends.trends[0].runs == (1,) * 10  # type: ignore[union-attr]
+    assert [host.host for host in hosts.hosts] == ["good"]  # type: ignore[union-attr]
 
 
 def test_of_few_hosts_nothing_is_said(tmp_path: Path) -> None:
