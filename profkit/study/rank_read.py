@@ -121,6 +121,7 @@ class Member:
     `collects_s`: the garbage collector's part of `run_s`, mostly in `collects_in`; ``None`` if not measured.
     `waits_by` divides `waits_s` by `WAIT_STATES`; `off_for` divides `blocked_s` by `model.pauses.WAITS`,
     ``None`` if not recorded. `projects`: directories that a report must mask.
+    `exit_status`: that of the file's run.
     """
 
     label: str
@@ -147,6 +148,7 @@ class Member:
     collects_in: FunctionKey | None = None
     waits_by: tuple[float, ...] = (0.0,) * len(WAIT_STATES)
     off_for: tuple[float, ...] | None = None
+    exit_status: int = 0
 
     @property
     def pace_s(self) -> float:
@@ -270,6 +272,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         collects_in=collects_in,
         waits_by=tuple(waits_by.tolist()),
         off_for=off_for,
+        exit_status=0 if manifest is None else manifest.exit_status or 0,
     )
     shares, more = sums.shares(task.floor)
     return Reading(member, sums.values, shares, more, sums_of_ranges(process, range_calls, bits))

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.formats.load import repetitions
+from profkit.formats.load import repetitions, unreadable
 from profkit.model import Notice
 from profkit.study.rank_read import Member, Task, read_file
 from profkit.study.rank_study import Efficiency, efficiency
@@ -81,9 +81,12 @@ class Scaling:
 def read_points(
     paths: Sequence[str], workers: Crew, *, waits: tuple[str, ...] = ()
 ) -> tuple[list[Point], list[Notice]]:
-    """Read runs from the files of `expand`, joining files that are ranks of one job; `waits` as in `Task`."""
+    """Read runs from the files of `expand`, joining files that are ranks of one job; `waits` as in `Task`.
+
+    Runs that failed are left out, with a notice.
+    """
     notices: list[Notice] = []
-    points: list[Point] = []
+    runs: list[list[Member]] = []
     groups: dict[tuple[object, ...], list[Member]] = {}
     for file in workers(partial(read_file, task=Task(waits=waits)), paths):
         if file.skipped is not None:
@@ -95,10 +98,18 @@ def read_points(
             job = (members[0].job or members[0].command, members[0].size)
             groups.setdefault(job, []).append(members[0])
         else:
-            points.append(_point(members))
+            runs.append(members)
     for group in groups.values():
         in_order = sorted(group, key=lambda m: m.started)
-        points += [_point(members) for members in repetitions(in_order, lambda m: m.rank)]
+        runs += repetitions(in_order, lambda m: m.rank)
+    points: list[Point] = []
+    for members in runs:
+        failed = next((m for m in members if m.exit_status), None)
+        if failed is None:
+            points.append(_point(members))
+        else:
+            problem = f"left out, since it ended with exit status {failed.exit_status}"
+            notices.append(Notice("file-skipped", failed.path, {"problem": problem}))
     return points, notices
 
 
@@ -122,9 +133,10 @@ def scaling(points: Sequence[Point], *, weak: bool = False, notices: Sequence[No
     for point in points:
         grouped.setdefault((point.processes, point.nodes), []).append(point)
     if len(grouped) < 2:
+        left_out = f"; {unreadable(notices[0])}" if notices else ""
         raise UsageError(
             f"all runs have the same numbers of processes ({points[0].processes}) and nodes ({points[0].nodes}); "
-            "name runs with different ones"
+            f"name runs with different ones{left_out}"
         )
     keys = sorted(grouped)
     times = [np.array([point.wall_s for point in grouped[key]]) for key in keys]

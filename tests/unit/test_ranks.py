@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from profkit.api.many_runs import Ranks, read_ranks, read_scaling
+from profkit.formats.load import join_ranks
 from profkit.formats.runfile import write_run
 from profkit.model import Run
 from profkit.model.pauses import Pause, PauseKind
@@ -18,6 +19,7 @@ from profkit.study.stragglers import threshold
 from profkit.study.wait_states import WAIT_STATES, wait_state
 from profkit.study.workers import crew
 from tests.builders import with_estimates, with_main, with_thread
+from tests.programs import on
 from tests.rank_files import Did, job, noisy_job, rank_run, write_job, write_plain
 from tests.shared import check_schema, refused
 
@@ -409,6 +411,28 @@ def test_files_of_single_ranks_are_joined_by_job_and_repetition(tmp_path: Path) 
                 write_run(tmp_path / f"{processes}-{started[12]}-{r}.prof", run)
     study = read_scaling([tmp_path]).study
     assert [(p.processes, p.nodes, p.runs) for p in study.places] == [(2, 1, 2), (4, 1, 2)]
+
+
+def test_runs_that_failed_are_left_out_of_scaling_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(tmp_path, 2, 1, 10.0, useful=8.0)
+    ran(tmp_path, 4, 1, 6.0, useful=4.0)
+    one_file = join_ranks([rank_run(r, {"f": Did()}, size=8, job="8", wall=1.0) for r in range(8)])
+    (tmp_path / "8").mkdir()
+    write_run(tmp_path / "8" / "job.prof", on(one_file, 0, exit_status=1))
+    for r in range(2):
+        run = rank_run(r, {"f": Did()}, size=2, job="early", wall=1.0)
+        write_run(tmp_path / "8" / f"rank{r}.prof", on(run, 0, exit_status=3 * r))
+    result = read_scaling([tmp_path / "*" / "*.prof"])
+    places = [(place.processes, place.runs, place.median_s) for place in result.study.places]
+    assert places == [(2, 1, 10.0), (4, 1, 6.0)]
+    text = " ".join(result.report().split())
+    for name, status in (("job", 1), ("rank1", 3)):
+        assert f"{name}.prof: left out, since it ended with exit status {status}" in text
+    said = refused(capsys, "scaling", tmp_path / "2x1-0", tmp_path / "8")
+    assert "same numbers of processes (2) and nodes (1)" in said
+    assert "left out, since it ended with" in said
 
 
 def test_bad_input_of_scaling_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
