@@ -55,8 +55,8 @@ def run_once(
 ) -> Ended:
     """Run a command to its end, and capture it to `run_file` unless that is ``None``.
 
-    `hopeless` is called every second, and ends the run if true. Raises `Interrupted` on SIGINT or SIGTERM,
-    after ending the command; `ProfkitError` if it cannot be started.
+    `hopeless` is called every second, and ends the run if true. Raises `Interrupted` on SIGINT, SIGTERM or
+    SIGHUP, after ending the command; `ProfkitError` if it cannot be started.
     """
     words = list(command)
     if run_file is not None:
@@ -108,15 +108,25 @@ def on_cpus(cpus: Sequence[int]) -> Iterator[None]:
 
 
 class _Stops:
-    """Turns signals into `Interrupted`; inside `later`, once that is left."""
+    """Turns the first signal into `Interrupted`; inside `later`, once that is left.
+
+    Further signals change nothing: they must not interrupt the ending of the target.
+    """
 
     def __init__(self) -> None:
         self._held = False
         self._name = ""
 
     def stop(self, number: int, _frame: object) -> None:
+        if self._name:
+            return
         self._name = signal.Signals(number).name
         if not self._held:
+            raise Interrupted(self._name)
+
+    def check(self) -> None:
+        """Raise `Interrupted` if a signal came, also where the one raised for it was lost, as in a destructor."""
+        if self._name:
             raise Interrupted(self._name)
 
     @contextlib.contextmanager
@@ -126,20 +136,23 @@ class _Stops:
             yield
         finally:
             self._held = False
-        if self._name:
-            raise Interrupted(self._name)
+        self.check()
 
 
 @contextlib.contextmanager
 def stoppable() -> Iterator[_Stops]:
-    """Let SIGINT and SIGTERM raise `Interrupted`; only for the main thread."""
+    """Let SIGINT, SIGTERM and SIGHUP raise `Interrupted`; only for the main thread."""
     stops = _Stops()
-    previous = {number: signal.signal(number, stops.stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) not in (signal.SIG_IGN, None):  # nohup ignores it
+        numbers.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, stops.stop) for number in numbers}
     try:
         yield stops
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+    stops.check()
 
 
 def _wait(

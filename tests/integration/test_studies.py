@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import json
 import os
@@ -183,6 +184,31 @@ def test_a_run_that_is_just_being_started_is_ended_too(tmp_path: Path) -> None:
     finally:
         sys.setprofile(None)
     assert not [pid for pid in mine.read_text().split() if pid not in before and alive(int(pid))]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_second_signal_does_not_spare_the_target(number: signal.Signals, place: Path) -> None:
+    slow = (
+        "import os, signal, time\nsignal.signal(signal.SIGTERM, lambda *_: open('asked', 'w').close())\n"
+        "open('pid', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+    )
+    (place / "slow.py").write_text(slow)
+    command = profkit_command(*words_of("sweep -e A=1 --repeat 1 --no-profile --"), sys.executable, "slow.py")
+    before = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "  # the tests may run under nohup
+    soon = "import profkit.study.trials as trials; trials.GRACE_S = 2.0; main()"
+    command[2] = command[2].replace("main()", before + soon)
+    with subprocess.Popen(command, cwd=place, env=environment(), stderr=subprocess.PIPE, text=True) as study:
+        wait_until(lambda: (place / "pid").exists() and (place / "pid").read_text())
+        pid = int((place / "pid").read_text())
+        try:
+            study.send_signal(number)
+            wait_until(lambda: (place / "asked").exists() or study.poll() is not None)
+            study.send_signal(number)
+            ended(study, 130)
+            assert not alive(pid)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def alive(pid: int) -> bool:
