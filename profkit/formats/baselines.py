@@ -83,6 +83,7 @@ class Store:
 
     def use(self, name: str) -> Baseline:
         """Make a baseline the one that ``baseline:`` without a name means; raise `UsageError` on failure."""
+        self._list(name)  # refuses an empty name, which `read` takes for the one in use
         found = self.read(name)
         with self._writing():
             _write(self._used_file, name + "\n")
@@ -90,9 +91,11 @@ class Store:
 
     def remove(self, name: str) -> None:
         """Remove a baseline, and the runs that no other lists; raise `UsageError` on failure."""
-        self.read(name)
+        path = self._list(name)
+        if not path.exists():
+            self.read(name)  # raises, and says which there are
         with self._writing(), self._locked():
-            self._list(name).unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
             if self.used() == name:
                 self._used_file.unlink(missing_ok=True)
             self._forget()
@@ -120,6 +123,17 @@ class Store:
             raise UsageError(
                 f"{BASELINE}: no baseline is in use; name one, or choose one with profkit baseline use NAME"
             )
+        saved, runs = self._listed(name)
+        files = [self._run(digest) for digest, _ in runs]
+        for kept in files:
+            if not kept.is_file():
+                raise FormatError(kept, f"is missing, a run of the baseline {name}", "save it again")
+        return Baseline(
+            name, saved, tuple(map(str, files)), tuple(source for _, source in runs), name == used
+        )
+
+    def _listed(self, name: str) -> tuple[str, list[tuple[str, str]]]:
+        """Return when a baseline was saved, and its runs (hash, source), which may be missing."""
         path = self._list(name)
         try:
             with open(path, "rb") as file:
@@ -127,7 +141,7 @@ class Store:
             runs = [(str(run["sha256"]), str(run["source"])) for run in document["runs"]]
             if document["schema"] != _SCHEMA or not all(_HASH.fullmatch(digest) for digest, _ in runs):
                 raise ValueError
-            saved = str(document["saved"])
+            return str(document["saved"]), runs
         except FileNotFoundError:
             known = ", ".join(self.names()) or "none"
             raise UsageError(
@@ -135,13 +149,6 @@ class Store:
             ) from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise FormatError(path, "is not the list of a baseline", "save it again") from None
-        files = [self._runs / f"{digest}.prof" for digest, _ in runs]
-        for kept in files:
-            if not kept.is_file():
-                raise FormatError(kept, f"is missing, a run of the baseline {name}", "save it again")
-        return Baseline(
-            name, saved, tuple(map(str, files)), tuple(source for _, source in runs), name == used
-        )
 
     @property
     def _runs(self) -> Path:
@@ -150,6 +157,9 @@ class Store:
     @property
     def _used_file(self) -> Path:
         return self.directory / "used"
+
+    def _run(self, digest: str) -> Path:
+        return self._runs / f"{digest}.prof"
 
     def _list(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
@@ -162,7 +172,7 @@ class Store:
             digest = hashlib.sha256()
             while block := source.read(1 << 20):
                 digest.update(block)
-            target = self._runs / f"{digest.hexdigest()}.prof"
+            target = self._run(digest.hexdigest())
             if not target.exists():
                 source.seek(0)
                 with replacing(target) as copy:
@@ -174,7 +184,7 @@ class Store:
         listed: set[str] = set()
         for name in self.names():
             try:
-                listed.update(Path(file).name for file in self.read(name).files)
+                listed.update(self._run(digest).name for digest, _ in self._listed(name)[1])
             except FormatError:
                 return
         for file in self._runs.glob("*.prof"):

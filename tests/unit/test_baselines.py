@@ -73,6 +73,8 @@ def test_saving_again_replaces_and_removing_forgets_what_no_other_has(project: P
     (project / "c.prof").unlink()
     assert Path(store.read("main").files[0]).read_bytes() == kept
     store.use("main")
+    with pytest.raises(UsageError, match="cannot be a name"):
+        store.use("")
     assert (store.read("").name, store.names()) == ("main", ["main", "other"])
     store.remove("main")
     assert (store.names(), stored(store), store.used()) == (["other"], 1, "")
@@ -104,6 +106,7 @@ def test_bad_input_gives_one_line(project: Path, capsys: Capture) -> None:
         ("baseline save x ../bad.prof", "bad.prof"),
         ("baseline save x ../none.prof", "no such file"),
         ("baseline use nothing", "there is no such baseline"),
+        ("baseline remove nothing", "there is no such baseline"),
         ("diff baseline:nothing ../a.prof", "there is no such baseline"),
         ("diff baseline: ../a.prof", "no baseline is in use"),
         ("diff baseline:broken ../a.prof", "save it again"),
@@ -112,6 +115,21 @@ def test_bad_input_gives_one_line(project: Path, capsys: Capture) -> None:
     next((store.directory / "runs").iterdir()).unlink()
     with pytest.raises(FormatError, match="is missing"):
         store.read("main")
+
+
+def test_a_damaged_one_can_be_removed(project: Path) -> None:
+    store = store_of()
+    for name in ("a", "b", "c"):
+        store.save(name, [f"../{name}.prof"])
+    Path(store.read("b").files[0]).unlink()
+    store.remove("a")
+    assert (store.names(), stored(store)) == (["b", "c"], 1)
+    store.remove("b")
+    (store.directory / "broken.json").write_text("{}")
+    store.remove("c")
+    assert (store.names(), stored(store)) == (["broken"], 1)  # which may have listed any run
+    store.remove("broken")
+    assert (store.names(), stored(store)) == ([], 0)
 
 
 def test_where_the_directory_is(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
