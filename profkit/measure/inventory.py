@@ -97,7 +97,7 @@ class HostNeed:
 class Inventory:
     """Pools, workers and ranks of a run; `hosts` begin with the machine that started it.
 
-    `affinity` ignores the cgroup's `quota_cpus`; `sizes` is empty for a run read without callers.
+    `affinity` and its `affinity_cpus` (empty: unknown) ignore the cgroup's `quota_cpus`; `sizes` is empty for a run read without callers.
     """
 
     processes: tuple[ProcessNeed, ...]
@@ -107,6 +107,7 @@ class Inventory:
     affinity: int | None = None
     cpus: int | None = None
     sizes: tuple[SizeCall, ...] = ()
+    affinity_cpus: tuple[int, ...] = ()
 
     @property
     def expected_cores(self) -> float | None:
@@ -179,6 +180,7 @@ def inventory(run: Run) -> Inventory:
         affinity=(host.affinity or host.cpus) if host is not None else None,
         cpus=host.cpus if host is not None else None,
         sizes=size_calls(run),
+        affinity_cpus=host.affinity_cpus if host is not None else (),
     )
 
 

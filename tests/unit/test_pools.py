@@ -378,6 +378,10 @@ class TestAdvice:
         limited = Host(name="node", cpus=64, affinity=64, quota_cpus=2.0)
         found = self.limit(process(Pool("openblas", 64, "default"), host=limited), host=limited)
         assert found == ("taskset -c 0-1 python train.py", {"OPENBLAS_NUM_THREADS": "2"})
+        # Of the CPUs that the run has, as in a cpuset.
+        bound = replace(limited, affinity=4, affinity_cpus=(7, 9, 10, 11), quota_cpus=3.0)
+        command, _ = self.limit(process(Pool("openblas", 64, "default"), host=bound), host=bound)
+        assert command == "taskset -c 7,9-10 python train.py"
 
     def test_what_fits_needs_nothing(self) -> None:
         assert self.advice(process(BLAS)) == ()

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import NamedTuple
 
 from profkit.measure.inventory import OVERSUBSCRIBED, HostNeed, Inventory, ProcessNeed
@@ -230,7 +231,7 @@ def _thread_cures(inventory: Inventory, crew: _Crew, command: list[str]) -> list
     over_quota = bool(
         inventory.quota_cpus and inventory.affinity and inventory.quota_cpus < inventory.affinity and pools
     )
-    tied = _taskset(crew) if unnamed or over_quota else ()
+    tied = _taskset(inventory, crew) if unnamed or over_quota else ()
     cures = []
     fewer = crew.fewer if words != bound else 1.0
     if settings or tied or words != command:
@@ -306,9 +307,15 @@ def _edit_of(call: str, sets: Sequence[str], crew: _Crew) -> Advice:
     return Advice("edit-code", cures="queue", subject=call, where=found.caller, line=found.line)
 
 
-def _taskset(crew: _Crew) -> tuple[str, ...]:
-    last = crew.processes - 1
-    return ("taskset", "-c", f"0-{last}" if last else "0")
+def _taskset(inventory: Inventory, crew: _Crew) -> tuple[str, ...]:
+    """Bind to the first of the run's own CPUs; the machine's others may belong to other jobs."""
+    cpus = sorted(inventory.affinity_cpus) or range(crew.processes)
+    spans = [
+        list(span) for _, span in groupby(enumerate(cpus[: crew.processes]), lambda one: one[1] - one[0])
+    ]
+    ends = ((span[0][1], span[-1][1]) for span in spans)
+    words = (f"{first}-{last}" if last > first else str(first) for first, last in ends)
+    return ("taskset", "-c", ",".join(words))
 
 
 def _start_fewer(crew: _Crew) -> Advice:
