@@ -54,7 +54,7 @@ class ComparisonsReport:
         study = _with_short_names(self.study)
         slower = [row for row in study.rows if row.slowdown.value > 1 and row.cause not in ("", "no-change")]
         worst = sorted(slower, key=lambda row: -row.slowdown.value)[:1]
-        commands = tuple(shlex.join(_reason_command(study, row)) for row in worst)
+        commands = tuple(shlex.join(words) for row in worst if (words := _reason_command(study, row)))
         return laid_out(
             "profkit compare",
             Section("", (comparisons_verdict(study),)),
@@ -97,7 +97,7 @@ def _with_short_names(study: Comparisons) -> Comparisons:
 
 
 def _compared_object(study: Comparisons, row: Compared) -> dict[str, object]:
-    reference = row is study.rows[study.reference]
+    command = [] if row is study.rows[study.reference] else _reason_command(study, row)
     return members(
         row,
         "name files runs failed wall_s=median_s wall_low_s=low_s wall_high_s=high_s account iteration_s "
@@ -105,14 +105,14 @@ def _compared_object(study: Comparisons, row: Compared) -> dict[str, object]:
         "fastest next_commands",
         name=configuration_text(row.configuration),
         account=dict(zip(RUN_BUCKETS, row.buckets, strict=True)),
-        next_commands=[]
-        if reference
-        else [next_command(_reason_command(study, row), "why its time differs")],
+        next_commands=[next_command(command, "why its time differs")] if command else [],
     )
 
 
 def _reason_command(study: Comparisons, row: Compared) -> list[str]:
-    return ["profkit", "diff", study.rows[study.reference].named, row.named]
+    """Return the comparison of a row with the reference, empty if one of them cannot be named."""
+    named = [study.rows[study.reference].named, row.named]
+    return ["profkit", "diff", *named] if all(named) else []
 
 
 def _compared(study: Comparisons) -> Table:

@@ -36,8 +36,9 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One row; `named` names its runs in a command, and `failed` runs are measured only if all failed.
+    """One row; `failed` runs are measured only if all failed.
 
+    `named`: its runs in a command, or one of them if no argument is just these; empty if no single file is one.
     `low_s` and `high_s`: 95 % interval of the wall, NaN if unknown. `buckets`: median seconds, in the order
     of `RUN_BUCKETS`. `fastest`: not distinguishable from the fastest row, of those with a run that succeeded.
     `slowdown`, `cause`, `kind` and `confidence` are against the reference, and empty for itself.
@@ -189,13 +190,12 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
             slowdown, verdict = found.slowdown, found.verdict
             cause, kind, confidence = verdict.cause, verdict.kind or "", verdict.confidence
         width = spread * float(half[i])
-        side = next(side for side in sides if side.label == group.argument)
         iterations = known(one.iteration_s for one in facts)
         rows.append(
             Compared(
                 configuration=group.configuration,
                 files=tuple(run.path for run in group.runs),
-                named=group.argument if len(side.runs) == len(group.runs) else group.runs[0].path,
+                named=_named(group, sides),
                 runs=len(facts),
                 failed=group.failed,
                 median_s=float(medians[i]),
@@ -213,6 +213,14 @@ def compare_runs(sides: Sequence[RunSet], *, by: str = "auto", against: str = "f
         )
     notices = tuple(notice for side in sides for notice in side.skipped)
     return Comparisons(tuple(rows), reference, best, spread, notices)
+
+
+def _named(group: _Group, sides: Sequence[RunSet]) -> str:
+    own = set(map(id, group.runs))
+    if any(side.label == group.argument and set(map(id, side.runs)) == own for side in sides):
+        return group.argument
+    path = group.runs[group.measured[0]].path
+    return path if os.path.exists(path) else ""  # joined ranks have no file of their own
 
 
 def _side(group: _Group) -> RunSet:

@@ -274,6 +274,32 @@ def test_names_are_short_and_commands_run_as_pasted(
     assert {"clean", f"{crowded.parent.name}/crowded", "second/crowded"} <= set(names)
 
 
+def test_commands_name_the_runs_of_their_rows(tmp_path: Path) -> None:
+    for name, threads in itertools.product(("r1", "r2"), ("1", "4")):
+        (tmp_path / name).mkdir(exist_ok=True)
+        run = program(training(slower=float(threads)), environment={"OMP_NUM_THREADS": threads})
+        write_run(tmp_path / name / f"{threads}.prof", run)
+    for rank in range(2):
+        run = rank_run(rank, {"f": Did(1, 1.0)}, size=2)
+        write_run(tmp_path / f"rank{rank}.prof", run)
+    write_run(tmp_path / "slow.prof", program(training(slower=4.0)))
+
+    def commands(result: Any) -> list[list[str]]:
+        rows = json.loads(result.report("json", full_paths=True))["rows"]
+        return [command["argv"] for row in rows for command in row["next_commands"]]
+
+    result = read_compared([tmp_path / "r1", tmp_path / "r2"], by="settings")
+    one, four = (str(tmp_path / "r1" / f"{threads}.prof") for threads in "14")
+    assert commands(result) == [["profkit", "diff", one, four]]
+    assert f"profkit diff {one} {four}" in result.report(full_paths=True)
+    ranks, slow = (str(tmp_path / name) for name in ("rank*.prof", "slow.prof"))
+    assert commands(read_compared([ranks, slow], by="run")) == [["profkit", "diff", ranks, slow]]
+    # One file is not all ranks.
+    result = read_compared([tmp_path], by="run")
+    assert commands(result) == []
+    assert "profkit diff" not in result.report()
+
+
 def test_bad_input_of_compare_gives_one_line(three: list[Path], capsys: Capture) -> None:
     for words, expected in (
         (["compare"], "name runs"),
