@@ -97,7 +97,8 @@ class HostNeed:
 class Inventory:
     """Pools, workers and ranks of a run; `hosts` begin with the machine that started it.
 
-    `affinity` and its `affinity_cpus` (empty: unknown) ignore the cgroup's `quota_cpus`; `sizes` is empty for a run read without callers.
+    `affinity` and its `affinity_cpus` (empty: unknown) ignore the cgroup's `quota_cpus`; `sizes` is empty
+    for a run read without callers.
     """
 
     processes: tuple[ProcessNeed, ...]
