@@ -16,7 +16,7 @@ from profkit.measure.inventory import OVERSUBSCRIBED
 from profkit.model.pools import NOT_BUSY, whole_number
 from profkit.study.doctor_libraries import LIBRARIES, Honours, Library, honours_of
 from profkit.study.doctor_load import Load
-from profkit.study.launch import LAUNCHERS, Launch, fitting, launcher_of
+from profkit.study.launch import LAUNCHERS, Launch, fitting, launcher_of, program_of
 
 #: Parts of option names that take a number of threads or processes.
 _COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)
@@ -158,6 +158,8 @@ def diagnose(
 def _launches(
     found: Diagnosis, threads: int | None, command: Sequence[str], asked: str | None
 ) -> tuple[Launch, ...]:
+    if command and not program_of(command):
+        return ()
     ranks, workers = found.demand.ranks, found.demand.workers
     if found.load is not None:
         crews = found.load.crews

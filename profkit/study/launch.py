@@ -72,7 +72,7 @@ def fitting(
         each,
         0 if cores < ranks else max(1, min(cores // ranks, each * cores // max(1, limits.allowed))),
         tuple(dict.fromkeys(("OMP_NUM_THREADS", *variables))),
-        _program(command) or _PLACEHOLDER,
+        program_of(command) if command else _PLACEHOLDER,
     )
 
 
@@ -83,6 +83,8 @@ def of_setting(limits: Limits, counts: Mapping[str, int], command: Sequence[str]
     ranks = {name: number for name, number in counts.items() if _RANKS.search(name.lower())}
     workers = [number for name, number in counts.items() if name not in {*threads, *ranks}]
     if not launcher or len(ranks) != 1 or len(workers) > 1 or len(set(threads.values())) != 1:
+        return None
+    if not program_of(command):
         return None
     wanted = (*ranks.values(), sum(workers), max(threads.values()))
     launch = fitting(
@@ -105,12 +107,19 @@ def launcher_of(limits: Limits, command: Sequence[str]) -> str:
     return named or job or ("slurm" if limits.slurm is not None else "")
 
 
-def _program(command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without its launcher and the launcher's options."""
+def program_of(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command as it runs without its launcher; empty if its program is not seen."""
     words = tuple(command)
-    if not words or words[0].rpartition("/")[2] not in _PROGRAMS:
+    name = words[0].rpartition("/")[2] if words else ""
+    if name not in _PROGRAMS:
         return words
-    return words[program_at(words) :]
+    at = program_at(words)
+    options, program = words[1:at], words[at:]
+    if name != "torchrun" or not program or {"--no-python", "--no_python"}.intersection(options):
+        return program
+    # torchrun starts the interpreter itself.
+    module = ("-m",) if {"-m", "--module"}.intersection(options) else ()
+    return ("python", *module, *program)
 
 
 def lines(launch: Launch) -> tuple[str, ...]:

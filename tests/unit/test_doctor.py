@@ -61,10 +61,27 @@ def test_the_launcher_is_that_of_the_command_or_of_the_job() -> None:
     assert launcher_of(in_slurm, ("python", "t.py")) == "slurm"
     assert launcher_of(in_slurm, ("mpirun", "python", "t.py")) == "mpirun"
     assert launcher_of(free, ()) == ""
-    # Behind the launcher the program stays, and only it.
-    command = ("mpirun", "-n", "2", "python", "t.py")
-    launch = fitting(free, 8, ranks=2, workers=0, launcher="torchrun", command=command)
-    assert lines(launch)[-1] == "torchrun --nproc-per-node=2 t.py"
+
+
+@pytest.mark.parametrize(
+    ("command", "started"),
+    [
+        ("mpirun -n 2 python t.py", "t.py"),
+        ("mpirun -n 4 ./solver -n in.txt", "--no-python ./solver -n in.txt"),
+        ("torchrun --nproc-per-node=4 t.py --x", "t.py --x"),
+        ("torchrun -m --nproc-per-node=4 pkg.train --x", "-m pkg.train --x"),
+        ("torchrun --nproc-per-node 4 --no-python ./solver t.py", "--no-python ./solver t.py"),
+        ("", "train.py"),
+    ],
+)
+def test_behind_the_launcher_the_program_stays_and_only_it(command: str, started: str) -> None:
+    launch = fitting(Limits(cpus=8), 8, ranks=2, workers=0, launcher="torchrun", command=command.split())
+    assert lines(launch)[-1] == f"torchrun --nproc-per-node=2 {started}"
+
+
+def test_a_command_without_a_program_has_no_lines() -> None:
+    best = {"ranks": 4, "OMP_NUM_THREADS": 2}
+    assert of_setting(Limits(cpus=8), best, ("mpirun", "-n", "4")) is None
 
 
 def test_mpirun_takes_its_lines() -> None:

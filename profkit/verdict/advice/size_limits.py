@@ -419,14 +419,15 @@ def _bound(command: list[str], crew: _Crew, environment: Mapping[str, str]) -> l
 
 
 def program_at(command: Sequence[str]) -> int:
-    """Return where the program (torchrun: or ``-m``) begins behind a launcher; the end if it is not seen."""
-    modules = ("-m", "--module") if command and command[0].endswith("torchrun") else ()
+    """Return where the program begins behind a launcher and its options; the end if it is not seen."""
+    # Of other launchers, -m has a value.
+    flags = ("-m", "--module") if command and command[0].endswith("torchrun") else ()
     values = 0  # words that belong to the option before
     for at, word in enumerate(command[1:], 1):
-        if word in modules or _PROGRAM.search(word):
+        if _PROGRAM.search(word):
             return at
         if word.startswith("-"):
-            none = "=" in word or _NO_VALUE.fullmatch(word)
+            none = "=" in word or word in flags or _NO_VALUE.fullmatch(word)
             values = 0 if none else 2 if _TWO_VALUES.fullmatch(word) else 1
         elif values:
             values -= 1
