@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -50,12 +50,15 @@ class Test:
 class Baselines:
     """The present tree, and the baseline's: another checkout, or a revision that is checked out on first use.
 
-    `root` is pytest's directory in the present tree.
+    `checkout`: the directory that `baseline` names, if it names one. `root`: pytest's directory in the present tree.
+    `more`: words for the pytest of each side.
     """
 
-    def __init__(self, baseline: str, root: Path) -> None:
+    def __init__(self, baseline: str, checkout: Path | None, root: Path, more: Sequence[str] = ()) -> None:
         self.baseline = baseline
-        self.root = root
+        self.root = Path(os.path.realpath(root))
+        self.more = tuple(more)
+        self._checkout = checkout
         self._open = contextlib.ExitStack()
 
     def close(self) -> None:
@@ -65,8 +68,11 @@ class Baselines:
     @cached_property
     def trees(self) -> tuple[Path, Path]:
         """The top of the present tree, and of the baseline's."""
-        if os.path.isdir(self.baseline):
-            return self.root, Path(os.path.realpath(self.baseline))
+        if self._checkout is not None:
+            if self._checkout == self.root:
+                problem = "is the tree that is tested; name another checkout, or a revision"
+                raise UsageError(problem, "baseline", self.baseline)
+            return self.root, self._checkout
         top = Path(_git(self.root, "rev-parse", "--show-toplevel"))
         return top, self._open.enter_context(_checked_out(top, self.baseline))
 
@@ -76,14 +82,24 @@ class Baselines:
         Raises `RefusedError` if it fails or cannot run on a side; `ProfkitError` if the baseline cannot be
         checked out.
         """
-        with _alone(), tempfile.TemporaryDirectory(prefix="profkit-gate-") as work:
-            runner = _Runner(self, test, Path(work))
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_alone())
+            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="profkit-gate-")))
+            top, tree = self.trees
+            if not test.file.is_relative_to(top):
+                raise RefusedError(f"{test.file} is not in {top}")
+            # Both sides run the present test, so that only the tested code differs.
+            stack.enter_context(_standing_in(test.file, tree / test.file.relative_to(top)))
+            runner = _Runner(self, test, work)
             for side in (BASELINE, CANDIDATE):
                 runner.run(side, 0)  # compiles, fills the page cache, and checks that the test passes
             gated = gate(runner.run, test.least)
             if gated.decision.outcome != "slower":
                 return gated
-            cause, summary = runner.cause()
+            try:
+                cause, summary = runner.cause()
+            except ProfkitError as error:
+                cause, summary = "inconclusive", f"Why is not known: {error}"
             return replace(gated, cause=cause, summary=summary)
 
 
@@ -92,12 +108,7 @@ class _Runner:
 
     def __init__(self, baselines: Baselines, test: Test, work: Path) -> None:
         self._baselines, self._test, self._work = baselines, test, work
-        # Both sides run the present test, so that only the tested code differs.
-        top, tree = baselines.trees
-        copy = tree / test.file.relative_to(top)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(test.file, copy)
-        self._imported = _import_roots(top)
+        self._imported = _import_roots(baselines.trees[0])
 
     def cause(self) -> tuple[str, str]:
         """Capture some runs of both sides, and return why the candidate is slower, with a sentence."""
@@ -128,10 +139,13 @@ class _Runner:
             "calls": 1 if profile else test.calls,
             "result": str(result),
             "profile": profile,
+            "own": str(base),
             "foreign": str(top) if side == BASELINE else "",
         }
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(root)]
-        words += ["-p", "profkit", test.name]
+        words = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(root), "-p", "profkit"]
+        # Whatever the ini file selects, this test runs, and leaves no cache in the tree.
+        cache = self._work / "cache"
+        words += ["-m", "", "-k", "", "-o", f"cache_dir={cache}", *self._baselines.more, test.name]
         try:
             done = subprocess.run(
                 words,
@@ -198,10 +212,54 @@ def _import_roots(top: Path) -> list[Path]:
     return list(found)
 
 
+@contextlib.contextmanager
+def _standing_in(file: Path, other: Path) -> Iterator[None]:
+    """Let a copy of `file` stand in the place of `other`, which is put back; raises `ProfkitError` if it cannot."""
+    if other.exists() and other.samefile(file):
+        yield
+        return
+    kept = other.with_name(f".{other.name}.kept-by-profkit")
+    if os.path.lexists(kept):
+        raise UsageError(
+            f"{kept} was left by a gate that was killed: put it back as {other.name}, or remove it"
+        )
+    made = [parent for parent in other.parents if not parent.exists()]
+    copied = False
+    try:
+        try:
+            other.parent.mkdir(parents=True, exist_ok=True)
+            if os.path.lexists(other):
+                os.replace(other, kept)
+            copied = True
+            shutil.copyfile(file, other)
+        except OSError as error:
+            raise RefusedError(f"the present test cannot be copied to {other}: {error.strerror}") from None
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if os.path.lexists(kept):
+                os.replace(kept, other)
+            elif copied:
+                os.unlink(other)
+            if made:
+                shutil.rmtree(made[-1])
+
+
+#: What Git tells its hooks; a command in another directory or work tree must not have it.
+_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+
+
 def _git(directory: Path, *words: str) -> str:
+    variables = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
     try:
         done = subprocess.run(
-            ["git", *words], cwd=directory, capture_output=True, text=True, errors="replace", check=False
+            ["git", *words],
+            cwd=directory,
+            env=variables,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
         )
     except OSError as error:
         raise ProfkitError(f"git cannot be run: {error.strerror}") from None

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -79,6 +80,8 @@ class _Gates:
     def __init__(self, config: pytest.Config, baseline: str) -> None:
         self._config = config
         self._baseline = baseline
+        # Tests may change the working directory.
+        self._checkout = Path(os.path.realpath(baseline)) if os.path.isdir(baseline) else None
         self._baselines: Baselines | None = None
         self._lines: list[str] = []
         self._none_marked = False
@@ -112,12 +115,24 @@ class _Gates:
 
     def _gated(self, item: pytest.Item, asked: dict[str, Any]) -> str:
         """Gate a test, and return why it fails; empty if it passes."""
+        from unittest import TestCase
+
         from profkit.errors import ProfkitError
         from pytest_profkit.baselines import Baselines, RefusedError, Test
 
+        if issubclass(getattr(item, "cls", None) or object, TestCase):
+            self._say(
+                item, "not compared: it is a method of a unittest.TestCase, whose calls pytest does not make"
+            )
+            return ""
         if self._baselines is None:
-            self._baselines = Baselines(self._baseline, self._config.rootpath)
-        test = Test(item.nodeid, item.path, float(asked["min_slowdown"]) - 1, asked["calls"])
+            # Where the ini file asks for pytest-xdist's workers, these would run the test.
+            more = ("-n0",) if self._config.pluginmanager.hasplugin("xdist") else ()
+            self._baselines = Baselines(self._baseline, self._checkout, self._config.rootpath, more)
+        root = self._config.rootpath
+        inside = item.path.is_relative_to(root)
+        file = self._baselines.root / item.path.relative_to(root) if inside else item.path.resolve()
+        test = Test(item.nodeid, file, float(asked["min_slowdown"]) - 1, asked["calls"])
         try:
             gated = self._baselines.judge(test)
         except RefusedError as refused:
@@ -156,8 +171,8 @@ class _Gates:
             self._baselines.close()
 
 
-def _named(fail_on: Any) -> tuple[str, ...]:
-    return (fail_on,) if isinstance(fail_on, str) else tuple(fail_on)
+def _named(fail_on: Any) -> tuple[Any, ...]:
+    return tuple(fail_on) if isinstance(fail_on, list | tuple | set | frozenset) else (fail_on,)
 
 
 def _said(test: Test, gated: Gated, fail_on: Any, baseline: str) -> tuple[str, bool]:
@@ -246,11 +261,14 @@ class _Worker:
         if not foreign:
             return []
         base = os.path.realpath(foreign) + os.sep
-        environment = os.path.realpath(sys.prefix) + os.sep
+        but = [os.path.realpath(sys.prefix) + os.sep]
+        own = os.path.realpath(self._task["own"]) + os.sep
+        if own.startswith(base):  # the baseline is checked out in the present tree
+            but.append(own)
         found = []
         for name, module in list(sys.modules.items()):
             file = getattr(module, "__file__", None)
             path = os.path.realpath(file) if file else ""
-            if path.startswith(base) and not path.startswith(environment):
+            if path.startswith(base) and not path.startswith(tuple(but)):
                 found.append(name)
         return sorted(found)

@@ -59,11 +59,26 @@ def write(project: Path, source: str | None = None, test: str | None = None) -> 
             (project / name).write_text(text)
 
 
-def run_tests(project: Path, *words: str, status: int = 0) -> str:
-    """Run the project's tests, which must end so; return what is printed, in one line."""
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "profkit", *words]
+def in_no_time(project: Path) -> None:
+    """Let any run of a side take too long: that it is tried is known, and a gate is decided at once."""
+    (project / "conftest.py").write_text("import pytest_profkit.baselines as gate\ngate.LONGEST_S = 0.01\n")
+
+
+def decided(project: Path, outcome: str) -> None:
+    """Let each gate end so after the first run of both sides."""
+    (project / "conftest.py").write_text(
+        "from pytest_profkit import baselines, gate, sequential\n"
+        f"decision = sequential.Decision({outcome!r}, 5, 1.5, 1.4, 1.6)\n"
+        "baselines.gate = lambda run, least: gate.Gated(decision, 0, '', '')\n"
+    )
+
+
+def run_tests(project: Path, *words: str, status: int = 0, kept: bool = False, **variables: str) -> str:
+    """Run the project's tests, which must end so; return what is printed, in one line. A cache is only `kept`."""
+    without = () if kept else ("-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *without, "-p", "profkit", *words]
     # Other plugins take most of a second to be imported, in each of the runs that are compared.
-    env = environment(COLUMNS="100", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    env = environment(COLUMNS="100", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", **variables)
     done = finished(command, project, env=env, timeout=500)
     assert done.returncode == status, done.stdout
     return " ".join((done.stdout + done.stderr).split())
@@ -152,12 +167,76 @@ def test_another_checkout_can_be_the_baseline(project: Path, tmp_path: Path) -> 
     assert "the other checkout" in said
 
 
+def test_a_checkout_in_the_present_tree_is_compared_and_left_as_it_is(project: Path) -> None:
+    """As where a job checks the base out into its workspace; whatever the ini file selects, the test runs there."""
+    git(project, "clone", "-q", ".", "base")
+    theirs = project / "base" / "tests" / "test_parse.py"
+    theirs.write_text("raise RuntimeError('work that is not committed')\n")
+    (project / "pytest.ini").write_text(
+        "[pytest]\npythonpath = src\naddopts = --ff -m 'not perf'\nmarkers = perf\n"
+    )
+    decided(project, "no-slower")
+    write(project, test=TEST.format(mark="").replace("def test_parse", "@pytest.mark.perf\ndef test_parse"))
+    words = ("tests", "-m", "perf", "-o", f"cache_dir={project.parent / 'cache'}")
+    said = run_tests(project, "--profkit", "--profkit-baseline=base", *words, kept=True)
+    assert "no slower: 1.500 times the time at base" in said
+    assert theirs.read_text() == "raise RuntimeError('work that is not committed')\n"
+    assert [path.name for path in theirs.parent.iterdir() if path.suffix != ""] == [theirs.name]
+
+
+def test_a_gate_in_a_hook_of_git_leaves_the_commit_as_it_is(project: Path) -> None:
+    hook = project / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    command = f"{sys.executable} -m pytest -p no:cacheprovider -p profkit --profkit tests > said 2>&1"
+    hook.write_text(f"#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {command}\n")
+    hook.chmod(0o755)
+    in_no_time(project)
+    write(project, SOURCE + "\n# More.\n")
+    git(project, "commit", "-qam", "second")
+    assert "at the baseline HEAD: the test took longer" in (project / "said").read_text()
+    assert "src/parse.py" in succeeded(["git", "show", "--stat", "--format="], project).stdout
+
+
+def test_a_slower_test_that_cannot_be_captured_fails(project: Path) -> None:
+    decided(project, "slower")
+    # A block inside a captured process is refused.
+    said = run_tests(project, "--profkit", status=1, PROFKIT_SPOOL=str(project))
+    assert "slower: 1.500 times the time at HEAD" in said
+    assert "inconclusive. Why is not known: " in said
+
+
+def test_a_method_of_unittest_is_not_compared(project: Path) -> None:
+    write(
+        project,
+        test="import unittest\nimport pytest\nclass TestParse(unittest.TestCase):\n"
+        "    @pytest.mark.profkit\n    def test_parse(self): pass\n",
+    )
+    assert "not compared: it is a method of a unittest.TestCase" in run_tests(project, "--profkit")
+
+
+def test_a_project_behind_a_link_and_a_baseline_beside_it(project: Path, tmp_path: Path) -> None:
+    """The tree is Git's, which follows links; and where tests change the directory, the baseline is found."""
+    git(tmp_path, "clone", "-q", str(project), str(tmp_path / "other"))
+    link = tmp_path / "link"
+    link.symlink_to(project)
+    in_no_time(project)
+    moved = TEST.format(mark="").replace("test_parse()", "test_parse(monkeypatch)")
+    write(
+        project,
+        test=moved.replace("    assert parse(100", "    monkeypatch.chdir('/')\n    assert parse(100"),
+    )
+    for baseline in ("HEAD", "../other"):
+        words = (f"--profkit-baseline={baseline}", "--rootdir", str(link), str(link / "tests"))
+        assert f"at the baseline {baseline}: the test took longer" in run_tests(project, "--profkit", *words)
+
+
 @pytest.mark.parametrize(
     ("mark", "said"),
     [
         ("min_slowdown=0.05", "min_slowdown is a factor above 1"),
         ("calls=0", "calls is a number from 1 on"),
         ("fail_on='slow'", "fail_on='slow' is no cause"),
+        ("fail_on=None", "fail_on=None is no cause"),
         ("minimum=2", "takes min_slowdown, fail_on, calls by name"),
         ("1.05", "takes min_slowdown, fail_on, calls by name"),
     ],
@@ -170,7 +249,7 @@ def test_a_wrong_marker_is_one_line_before_anything_runs(project: Path, mark: st
 
 
 def test_a_test_that_takes_too_long_is_not_compared(project: Path) -> None:
-    (project / "conftest.py").write_text("import pytest_profkit.baselines as gate\ngate.LONGEST_S = 0.01\n")
+    in_no_time(project)
     said = run_tests(project, "--profkit")
     assert "test_parse: not compared: at the baseline HEAD: the test took longer than 0.01 s" in said
     assert "2 passed" in said
