@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.fleet.query import named, no_such_job, opened
+from profkit.fleet.query import asking, named, no_such_job, opened
 from profkit.fleet.store import Store
 from profkit.measure.function_orders import location_and_spread
 from profkit.measure.waits_by_name import is_wait
@@ -50,6 +50,7 @@ class Hosts:
     hosts: tuple[FleetHost, ...]
 
 
+@asking
 def hosts(store: Store, job: str = "") -> Hosts:
     """Compare the hosts of each job: how long the same work takes, and how much of it is queueing."""
     connection = opened(store, ("runs", "processes", "functions", "counters"))

@@ -6,12 +6,13 @@ The tables are DuckDB views, which can read nothing else and change nothing.
 from __future__ import annotations
 
 import datetime
+import functools
 import os
 import secrets
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from profkit.model import FunctionKey
 if TYPE_CHECKING:
     import duckdb
 
+_Asked = ParamSpec("_Asked")
+_Found = TypeVar("_Found")
 #: DuckDB's memory limit; it spills the rest to files.
 _MEMORY = "640MB"
 
@@ -62,6 +65,24 @@ def opened(store: Store, tables: Iterable[str] = TABLES) -> duckdb.DuckDBPyConne
     return found
 
 
+def asking(
+    question: Callable[Concatenate[Store, _Asked], _Found],
+) -> Callable[Concatenate[Store, _Asked], _Found]:
+    """Let a question raise `FormatError` where DuckDB cannot read the store."""
+
+    @functools.wraps(question)
+    def answered(store: Store, *args: _Asked.args, **kwargs: _Asked.kwargs) -> _Found:
+        library = needed("duckdb")
+        try:
+            return question(store, *args, **kwargs)
+        except library.Error as error:
+            problem = "cannot be queried: " + str(error).partition("\n")[0]
+            hint = "if a file of it is damaged, delete the store and add the run files again"
+            raise FormatError(store.directory, problem, hint) from None
+
+    return answered
+
+
 def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -88,6 +109,7 @@ def no_such_job(connection: duckdb.DuckDBPyConnection, job: str) -> UsageError:
     return UsageError(f"no run of it in the store, which has {', '.join(jobs)}", "job", job)
 
 
+@asking
 def query(store: Store, sql: str) -> Answer:
     """Return the rows of a user's query; raises `UsageError` if it fails or would change something."""
     connection = opened(store)
@@ -113,18 +135,24 @@ _DAYS = {"last-week": 7, "last-month": 30}
 MOST_RUNS = 12
 
 
+@asking
 def selected(store: Store, selection: str) -> list[str]:
     """Return the run files of JOB or JOB@WHEN: at most `MOST_RUNS`, evenly spread, with all their ranks.
 
     WHEN is a day, ``DAY..DAY``, ``last-week`` or ``last-month`` (7 or 30 days before the job's newest one),
-    or ``newest``. Raises `UsageError` for an invalid or empty selection, `FormatError` for a file that
-    changed or is gone.
+    or ``newest``; runs that failed do not count. Raises `UsageError` for an invalid or empty selection,
+    `FormatError` for a file that changed or is gone.
     """
     job, _, when = selection.partition("@")
     connection = opened(store, ("runs",))
-    ((newest,),) = connection.execute("SELECT max(day) FROM runs WHERE job = $1", [job]).fetchall()
-    if newest is None:
+    ((count, newest),) = connection.execute(
+        "SELECT count(*), max(day) FILTER (WHERE coalesce(exit_status, 0) = 0) FROM runs WHERE job = $1",
+        [job],
+    ).fetchall()
+    if not count:
         raise no_such_job(connection, job)
+    if newest is None:
+        raise UsageError(f"{selection}: none of its runs succeeded")
     first, last = _span(when or "newest", newest)
     found = connection.execute(
         """
@@ -134,7 +162,7 @@ def selected(store: Store, selection: str) -> list[str]:
         [job, first, last],
     ).fetchall()
     if not found:
-        problem = f"no run of it from {first} to {last}; its newest is of {newest}"
+        problem = f"no run of it from {first} to {last} succeeded; the newest that did is of {newest}"
         raise UsageError(f"{selection}: {problem}")
     kept = set(
         np.unique(np.linspace(1, max(row[2] for row in found), MOST_RUNS).round().astype(int)).tolist()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from profkit.errors import UsageError
-from profkit.fleet.query import named, no_such_job, opened
+from profkit.fleet.query import asking, named, no_such_job, opened
 from profkit.fleet.rows import SMALL
 from profkit.fleet.store import Store
 from profkit.measure.changepoints import LEAST_RUNS, change_points, divergence, shifts
@@ -94,6 +94,7 @@ class Slowest:
     outliers: tuple[SlowerRun, ...]
 
 
+@asking
 def slowest(store: Store, job: str = "") -> Slowest:
     """Find what got slower in a fleet, or in one job of it."""
     connection = opened(store, ("runs", "functions"))
@@ -273,6 +274,7 @@ class Trends:
     trends: tuple[FunctionTrend, ...]
 
 
+@asking
 def trend(store: Store, function: str, job: str = "") -> Trends:
     """Follow NAME, a qualified name's end, or FILE:NAME over days; raises `UsageError` if not found."""
     connection = opened(store, ("runs", "functions"))

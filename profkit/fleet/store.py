@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from profkit.errors import FormatError, UsageError
@@ -146,8 +146,7 @@ class Store:
                 if len(several) > 1:
                     tables = {
                         table: pa.concat_tables(
-                            pa.parquet.read_table(path, schema=schema_of(table), partitioning=None)
-                            for path in self.files(table, several)
+                            _rows(path, schema=schema_of(table)) for path in self.files(table, several)
                         )
                         for table in TABLES
                     }
@@ -174,6 +173,15 @@ class Store:
                 os.unlink(path)
         for found in (self.directory / "runs").glob(f"*/*/*{_REPLACES}"):
             found.unlink()
+
+
+def _rows(path: str, **how: Any) -> pa.Table:
+    pa = arrow()
+    try:
+        return pa.parquet.read_table(path, partitioning=None, **how)
+    except (OSError, pa.ArrowException) as error:
+        problem = "cannot be read: " + str(error).partition("\n")[0]
+        raise FormatError(path, problem, "delete the store and add the run files again") from None
 
 
 _Item = TypeVar("_Item")
@@ -243,7 +251,7 @@ def _known(store: Store) -> tuple[set[str], set[tuple[str, int, int | None]]]:
     digests: set[str] = set()
     stamps: set[tuple[str, int, int | None]] = set()
     for path in store.files("runs", store.parts()):
-        found = arrow().parquet.read_table(path, columns=columns, partitioning=None).to_pydict()
+        found = _rows(path, columns=columns).to_pydict()
         digests.update(found["run"])
         stamps.update(zip(found["path"], found["bytes"], found["modified_ns"], strict=True))
     return digests, stamps

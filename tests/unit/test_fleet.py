@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pstats
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ import pytest
 
 from profkit.api.fleet import Fleet
 from profkit.errors import UsageError
+from profkit.fleet.query import selected
 from profkit.fleet.rows import job_of
 from profkit.fleet.store import Store, part_of
 from profkit.formats import load_run
@@ -253,6 +255,20 @@ def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
     assert hosts["node5"].queued == pytest.approx(1 / 3, rel=0.01)
 
 
+def test_the_newest_day_is_one_with_a_run_that_succeeded(tmp_path: Path, capsys: Capture) -> None:
+    for name, day, failed in (("good", 0, False), ("good", 1, True), ("bad", 0, True)):
+        run = program(training(), command=("python", f"{name}.py"), exit_status=int(failed))
+        write_run(tmp_path / f"{name}-{day}.prof", on(run, day))
+    store = tmp_path / "store"
+    Fleet(store).add([tmp_path])
+    assert [Path(path).name for path in selected(Store(store), "good")] == ["good-0.prof"]
+    for selection, said in (
+        ("bad", "bad: none of its runs succeeded"),
+        ("good@2026-03-02", "succeeded; the newest that did is of 2026-03-01"),
+    ):
+        assert said in refused(capsys, "fleet", "compare", "good", selection, "--store", store)
+
+
 def test_runs_that_failed_count_nowhere(tmp_path: Path) -> None:
     """Of each day from the fifth on, two of three runs failed, on another host, after `sharpen` took longer."""
     noise = np.exp(0.01 * np.random.default_rng(1).standard_normal((10, 3)))
@@ -303,6 +319,25 @@ def test_answers_follow_their_schema_and_name_no_machine(
     check_schema(json.loads(text), "fleet-1.json")
     assert "node" not in text
     assert str(store.parent) not in text
+
+
+@pytest.mark.parametrize("table", ["runs", "functions"])
+def test_a_damaged_file_of_the_store_gives_one_line(tmp_path: Path, capsys: Capture, table: str) -> None:
+    store, sql = tmp_path / "store", "SELECT * FROM functions JOIN runs USING (run)"
+    for minute in range(2):
+        write_run(tmp_path / f"{minute}.prof", on(program(training()), 0, minute))
+        Fleet(store).add([tmp_path / f"{minute}.prof"])
+    asked = ["slowest", "trend load", "hosts", f"query '{sql}'", "compact"]
+    if table == "runs":
+        asked += ["compare train train", f"add {tmp_path}"]
+    for damaged in sorted(
+        (store / table).rglob("*.parquet")
+    ):  # DuckDB reads the second when it runs the query
+        whole = damaged.read_bytes()
+        damaged.write_bytes(whole[: len(whole) // 2])
+        for words in asked:
+            assert damaged.name in refused(capsys, "fleet", *shlex.split(words), "--store", store)
+        damaged.write_bytes(whole)
 
 
 def test_without_the_extra_one_line_says_what_to_install(
