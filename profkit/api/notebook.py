@@ -6,16 +6,21 @@ import argparse
 import ast
 import os
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from IPython.core import magic_arguments
 from IPython.core.error import UsageError as MagicUsageError
+from IPython.utils.process import arg_split
 
 from profkit.api.diff import diff
+from profkit.api.files import keep_inputs
 from profkit.api.reported import Reported
 from profkit.api.run import read
 from profkit.capture.block import Block
 from profkit.errors import ProfkitError
+from profkit.formats.load import load_side
+from profkit.measure.selected_processes import check_ranked_by
 
 _NAME = "profkit"
 
@@ -26,7 +31,7 @@ def load_ipython_extension(shell: Any) -> None:
 
     def profkit(line: str, cell: str) -> Any:
         try:
-            options = parser.parse_argstring(line)
+            options = parser.parse_args(arg_split(line, os.name == "posix"))  # a path may be quoted
         except ValueError as error:
             raise MagicUsageError(f"{line}: {error}") from None
         try:
@@ -64,14 +69,20 @@ def unload_ipython_extension(shell: Any) -> None:
 
 
 def _profile(shell: Any, options: argparse.Namespace, cell: str) -> Any:
+    kept = None if options.output is None else os.path.expanduser(options.output)
+    baseline = None if options.diff is None else os.path.expanduser(options.diff)
+    # What is wrong is said before the cell runs.
+    check_ranked_by(options.by)
+    if baseline is not None:
+        inputs = [run.path for run in load_side(baseline).runs]
+        keep_inputs(inputs, None if kept is None else Path(kept))
     with tempfile.TemporaryDirectory(prefix="profkit-") as directory:
-        kept = None if options.output is None else os.path.expanduser(options.output)
         output = kept or os.path.join(directory, "cell.prof")
         value = _run(shell, cell, output)  # what the cell raises ends it, and a notebook that runs unattended
         run = read(output, by=options.by)
         result: Reported = run
-        if options.diff is not None:
-            result = diff(os.path.expanduser(options.diff), run, by=options.by)
+        if baseline is not None:
+            result = diff(baseline, run, by=options.by)
         # The front end chooses: HTML if it can show it, else text.
         shown = {
             "text/plain": result.report("terminal", full_paths=options.full_paths),

@@ -69,19 +69,32 @@ def test_a_cell_is_compared_with_a_file(tmp_path: Path) -> None:
 
 
 def test_what_goes_wrong_is_told_as_ipython_tells_it(tmp_path: Path) -> None:
-    _, raised, wrong, nowhere, by, after = run_cells(
+    _, raised, wrong, nowhere, after = run_cells(
         *(tmp_path, "%load_ext profkit"),
         *("%%profkit -o raised.prof\ndef broken():\n    return 1 / 0\nbroken()", "%%profkit\nx = ("),
-        *("%%profkit -o no/where.prof\nx = 1", "%%profkit --by weather\nx = 1", "%%profkit\nx = 2\nx"),
+        *("%%profkit -o no/where.prof\nx = 1", "%%profkit\nx = 2\nx"),
     )
-    assert [said["ok"] for said in (raised, wrong, nowhere, by, after)] == [False] * 4 + [True]
+    assert [said["ok"] for said in (raised, wrong, nowhere, after)] == [False] * 3 + [True]
     assert "ZeroDivisionError" in raised["out"]
     assert "return 1 / 0" in raised["out"], "the traceback has the cell's source"
     assert (tmp_path / "raised.prof").exists()
     assert "SyntaxError" in wrong["out"]
     assert "UsageError" in nowhere["err"] + nowhere["out"]
     assert "where.prof" in nowhere["err"] + nowhere["out"]
-    assert "functions are ranked by tottime or cumtime" in by["err"] + by["out"]
-    assert "Traceback" not in by["err"] + by["out"]
+    assert "Traceback" not in nowhere["err"] + nowhere["out"]
     assert after["value"] == "2"
     assert after["profile"] == "None"
+
+
+def test_what_is_wrong_with_the_words_is_said_before_the_cell_runs(tmp_path: Path) -> None:
+    _, kept, *said = run_cells(
+        *(tmp_path, "%load_ext profkit", '%%profkit -o "a cell.prof"\nran = []'),
+        *("%%profkit --diff befor.prof\nran.append(1)", "%%profkit --by weather\nran.append(2)"),
+        *('%%profkit -o "a cell.prof" --diff "a cell.prof"\nran.append(3)', "ran"),
+    )
+    assert kept["ok"], kept
+    assert said[-1]["value"] == "[]"
+    nowhere, by, same = (one["err"] + one["out"] for one in said[:-1])
+    assert "befor.prof" in nowhere
+    assert "functions are ranked by tottime or cumtime" in by
+    assert "is a profile that is read here, name another file" in same
