@@ -81,7 +81,7 @@ def compact(store: Path | None) -> None:
 @click.argument("sql", metavar="SQL")
 @_store
 @option("--format", "csv|json", "Output for programs, masked.  [default: a table]")
-@number_option("--limit", "Maximum rows; 0 for all.  [default: 20 of a table]", least=0)
+@number_option("--limit", "Maximum rows; 0 for all.  [default: 20 of a table, else all]", least=0)
 @options(full_paths_option, report=ReportOptions)
 def query(sql: str, store: Path | None, report: ReportOptions) -> None:
     """Answer one query in SQL, which reads: "SELECT job, avg(wall_s) FROM runs GROUP BY job".
@@ -100,7 +100,7 @@ def query(sql: str, store: Path | None, report: ReportOptions) -> None:
     if report.format is None:
         emit(result.report(console(), limit=report.limit, full_paths=not report.mask_names), None)
     else:
-        laid = result.laid_out(Layout(report.full_paths))
+        laid = result.laid_out(Layout(report.full_paths)).first(report.limit or 0)
         emit(laid.csv() if report.format == "csv" else laid.json(0), None)
 
 

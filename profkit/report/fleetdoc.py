@@ -8,7 +8,7 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import Any
 
@@ -49,6 +49,10 @@ class FleetReport:
 @dataclass(frozen=True, slots=True)
 class AnswerReport:
     answer: Answer
+
+    def first(self, rows: int) -> AnswerReport:
+        """Return a report of at most `rows` rows (0: all)."""
+        return AnswerReport(replace(self.answer, rows=self.answer.rows[: rows or None]))
 
     def document(self, rows: int) -> Document:
         listed = Listed(self.answer.rows, rows, left_out="{left:,} more rows: --limit 0 prints all.")

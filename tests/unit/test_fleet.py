@@ -210,6 +210,12 @@ def test_a_query_reads_and_nothing_else(grown: Fleet, capsys: Capture, tmp_path:
     out, _ = fleet_command(capsys, "query", sql, "--format", "csv", "--full-paths", store=store)
     head, line = out.splitlines()
     assert (head, line[:7]) == ("host,path,told,wall_s", "node0,/")
+    sql = "SELECT run FROM runs"
+    for limit, rows in ((("--limit", "3"), 3), (("--limit", "0"), 144), ((), 144)):
+        out, _ = fleet_command(capsys, "query", sql, "--format", "json", *limit, store=store)
+        assert len(json.loads(out)) == rows
+        out, _ = fleet_command(capsys, "query", sql, "--format", "csv", *limit, store=store)
+        assert len(out.splitlines()) == rows + 1
 
 
 def test_what_got_slower_is_found_with_its_day_and_its_function(grown: Fleet, tmp_path: Path) -> None:
