@@ -27,7 +27,7 @@ _KERNEL = re.compile(r"(?:^|/)ipykernel_\d+/([^/]+)$")
 _INDUCTOR = re.compile(r"(?:^|/)torchinductor_[^/]+/(.+)$")
 _AUTOGRAPH = re.compile(r"(?:^|/)__autograph_generated_file[^/]*\.py$")
 #: A file named by `tempfile`, directly in a directory for temporary files.
-_TEMPORARY = re.compile(r"(?:^|/)(?:tmp|temp|T)/tmp[a-z0-9_]{6,10}(\.\w+)?$", re.IGNORECASE)
+_TEMPORARY = re.compile(r"(?:^|/)(?:tmp|temp|T)/tmp[a-z0-9_]{8}(\.\w+)?$", re.IGNORECASE)
 
 _SITE = re.compile(r".*(?:^|/)(?:site|dist)-packages/(.*)$", re.DOTALL)
 _EGG = re.compile(r"(?:^|.*/)[^/]+\.egg/(.*)$", re.DOTALL)
@@ -121,10 +121,10 @@ def rooted(file: str, roots: Roots = ANYWHERE) -> tuple[str, str]:
         inside = relative_to(path, directories)
         if inside is not None:
             return root, inside
-    library = _stdlib(path)
+    inside = relative_to(path, roots.project)
+    library = _stdlib(path, in_project=inside is not None)
     if library is not None:
         return STDLIB, library
-    inside = relative_to(path, roots.project)
     return PROJECT, path if inside is None else inside
 
 
@@ -196,12 +196,12 @@ def _site(path: str) -> str | None:
     return None
 
 
-def _stdlib(path: str) -> str | None:
+def _stdlib(path: str, in_project: bool) -> str | None:
     if "lib" in path and (posix := _POSIX_LIB.match(path)):
         return posix[3]
     if ".zip/" in path and (zipped := _ZIPPED_LIB.match(path)):
         return zipped[3]
-    if "ib/" in path or "IB/" in path:
+    if not in_project and ("ib/" in path or "IB/" in path):
         for library in _LIB.finditer(path):
             # A project's own ``lib`` is not the standard library: the module must be a standard one, and the
             # directory spelt ``Lib`` or located in an interpreter's home.

@@ -46,6 +46,7 @@ LAYOUTS = [
     ("~", "builtin", ""),
     ("/home/jo/proj/train.py", "project", "/home/jo/proj/train.py"),
     ("/tmp/tmpab12cd34/train.py", "project", "/tmp/tmpab12cd34/train.py"),
+    ("/tmp/tmp_train.py", "project", "/tmp/tmp_train.py"),
     ("/home/jo/proj/lib/json/tool.py", "project", "/home/jo/proj/lib/json/tool.py"),
     (r"C:\work\lib\train.py", "project", "c:/work/lib/train.py"),
     ("train.py", "project", "train.py"),
@@ -65,6 +66,12 @@ def test_recorded_directories_come_before_the_form() -> None:
     assert rooted("c:/WORK/src/t.py", roots) == ("project", "src/t.py")
     assert rooted("/home/jo/proj/t.py", roots) == ("project", "t.py")
     assert rooted("/home/jo/project2/t.py", roots) == ("project", "/home/jo/project2/t.py")
+
+
+def test_a_projects_own_lib_is_its_own_wherever_it_is() -> None:
+    file = "/home/jo/python/proj/lib/tokenize.py"
+    assert rooted(file, Roots(project=("/home/jo/python/proj",))) == ("project", "lib/tokenize.py")
+    assert rooted(file, Roots()) == ("stdlib", "tokenize.py")
 
 
 def test_virtual_environment_inside_the_project_is_not_project() -> None:
