@@ -154,10 +154,14 @@ def selected(store: Store, selection: str) -> list[str]:
     if newest is None:
         raise UsageError(f"{selection}: none of its runs succeeded")
     first, last = _span(when or "newest", newest)
+    # Ranks of one run are recognised as by `formats.load.rank_groups`, within a day.
     found = connection.execute(
         """
-        SELECT path, run, dense_rank() OVER (ORDER BY day, coalesce(launcher_job, run)) FROM runs
-        WHERE job = $1 AND day BETWEEN $2 AND $3 AND coalesce(exit_status, 0) = 0 ORDER BY day, path
+        SELECT path, run, dense_rank() OVER (ORDER BY day, CASE WHEN rank IS NULL THEN run ELSE whole END, nth)
+        FROM (SELECT *, row_number() OVER (PARTITION BY day, whole, rank ORDER BY started, path) AS nth
+              FROM (SELECT *, concat_ws(' ', coalesce(nullif(launcher_job, ''), command), world_size) AS whole
+                    FROM runs WHERE job = $1 AND day BETWEEN $2 AND $3))
+        WHERE coalesce(exit_status, 0) = 0 ORDER BY day, path
         """,
         [job, first, last],
     ).fetchall()

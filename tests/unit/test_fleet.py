@@ -27,6 +27,7 @@ from profkit.formats import load_run
 from profkit.formats.runfile import write_run
 from profkit.model import Process
 from tests.programs import on, program, training
+from tests.rank_files import Did, rank_run
 from tests.requirements import imported
 from tests.shared import ROOT, SAMPLES, Capture, check_schema, finished, printed, refused
 
@@ -259,6 +260,20 @@ def test_hosts_that_are_slower_or_starved_are_named(grown: Fleet) -> None:
     assert [name for name, host in hosts.items() if host.starved] == ["node5"]
     assert hosts["node3"].work == pytest.approx(1.2, rel=0.05)
     assert hosts["node5"].queued == pytest.approx(1 / 3, rel=0.01)
+
+
+@pytest.mark.parametrize("named", ["4711", ""], ids=["named", "unnamed"])
+def test_all_ranks_of_a_run_count_as_one(tmp_path: Path, named: str) -> None:
+    """Also where the launcher names no job: the command and the number of ranks do, as for profkit diff."""
+    for number, rank in itertools.product(range(14), range(2)):
+        run = rank_run(rank, {"f": Did()}, size=2, job=named and f"{named}.{number}")
+        write_run(tmp_path / f"{number:02}-{rank}.prof", on(run, 0, number))
+    store = Store(tmp_path / "store")
+    Fleet(store.directory).add([tmp_path])
+    found = [Path(path).stem for path in selected(store, "train")]
+    numbers = sorted({name[:2] for name in found})
+    assert len(numbers) == 12
+    assert found == [f"{number}-{rank}" for number in numbers for rank in range(2)]
 
 
 def test_the_newest_day_is_one_with_a_run_that_succeeded(tmp_path: Path, capsys: Capture) -> None:
