@@ -71,7 +71,7 @@ def asking(
     """Let a question raise `FormatError` where DuckDB cannot read the store."""
 
     @functools.wraps(question)
-    def answered(store: Store, *args: _Asked.args, **kwargs: _Asked.kwargs) -> _Found:
+    def answered(store: Store, /, *args: _Asked.args, **kwargs: _Asked.kwargs) -> _Found:
         library = needed("duckdb")
         try:
             return question(store, *args, **kwargs)
