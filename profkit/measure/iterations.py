@@ -124,7 +124,7 @@ def _model(
 ) -> IterationModel | None:
     own = parts[index].take(parts[index].thread == thread)
     cycle = _iterations(own)
-    if cycle is None or len(cycle.end) < MIN_ITERATIONS:
+    if cycle is None or len(cycle.end) < MIN_ITERATIONS or (said.iteration and not cycle.delimited):
         return None
     computing, loading, waiting = (own.of(role) for role in (COMPUTE, LOAD, WAIT))
     n = len(cycle.end)

@@ -75,12 +75,13 @@ def roles_of(
                     value=pattern,
                 )
             roles.update(dict.fromkeys(meant, role))
-    pairs = list(around)
-    holds_compute = {outer for outer, inner in pairs if roles[inner] == COMPUTE}
-    return {
-        name: role if role != _BATCH else ITERATION if name in holds_compute else LOAD
-        for name, role in roles.items()
-    }
+    holds_compute = {outer for outer, inner in around if roles[inner] == COMPUTE}
+
+    def of_batch(name: str) -> int:
+        role, wanted = (ITERATION, said.iteration) if name in holds_compute else (LOAD, said.load)
+        return NO_ROLE if wanted else role
+
+    return {name: of_batch(name) if role == _BATCH else role for name, role in roles.items()}
 
 
 #: Names that a message lists.

@@ -298,7 +298,13 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
             children_s += max(0.0, tree_s - run_s)
         run_s = max(run_s, tree_s)
     wait_s = known_sum(map(queued_s, run.processes))
-    own = run_s / wall if run_s is not None and wall else None
+    own = own_here = run_s / wall if run_s is not None and wall else None
+    host = _host(run)
+    several = len(asked.hosts) > 1
+    if several and host is not None and own is not None and wall:
+        # The machine is that of one host, on which only some of the processes ran.
+        here_s = known_sum(ran_s(p) for p in run.processes if p.host is None or p.host.name == host.name)
+        own_here = None if here_s is None else max(here_s, tree_s or 0.0) / wall
     demand = (run_s + wait_s) / wall if run_s is not None and wait_s is not None and wall else None
     lives = known_sum([lifetime(p, wall) for p in mains])
     off = None
@@ -320,9 +326,8 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         for r, w in active.values()
         if (fraction := queued_share(r, w)) is not None and wall and r + w >= WORKS * wall
     ]
-    host = _host(run)
     # Ranks that are bound to CPUs of their own have all of these.
-    available = [asked.available_cpus, machine.quota_cpus if machine else None]
+    available = [asked.available_cpus, machine.quota_cpus if machine and not several else None]
     if host is None and machine and machine.cpus:
         available.append(float(machine.cpus))
     return {
@@ -337,7 +342,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "delivery_s": known_sum([delivery_seconds(p) for p in mains]),
         "demand_cores": demand,
         "own_cores": own,
-        "others_cores": max(0.0, busy - own) if busy is not None and own is not None else None,
+        "others_cores": max(0.0, busy - own_here) if busy is not None and own_here is not None else None,
         "steal_cores": per_second("steal_s"),
         "throttled": machine.throttled_periods / machine.periods
         if machine and machine.periods and machine.throttled_periods is not None

@@ -16,7 +16,20 @@ from profkit.errors import FormatError
 from profkit.formats import join_ranks, load_run, load_side, write_run
 from profkit.formats.load import join_files
 from profkit.measure.inventory import inventory
-from profkit.model import Edges, Host, Machine, Neighbour, Neighbours, Notice, Process, Profile, Run, Thread
+from profkit.measure.side_facts import side_facts
+from profkit.model import (
+    Edges,
+    Host,
+    Machine,
+    Neighbour,
+    Neighbours,
+    Notice,
+    Process,
+    Profile,
+    Run,
+    RunSet,
+    Thread,
+)
 from tests.builders import manifest, with_main, with_thread
 from tests.programs import sampled
 from tests.rank_files import Did
@@ -154,15 +167,25 @@ def test_files_that_cannot_be_of_one_run_are_not_joined(
     assert not (tmp_path / "job.prof").exists()
 
 
+def on(cpu: int, host: str = "node1") -> Run:
+    """A run that is bound to one CPU, beside others that take 0.6 of a CPU."""
+    run = rank_run(None)
+    bound = Host(host, cpus=4, affinity=1, affinity_cpus=(cpu,))
+    machine = Machine(cpus=4, wall_s=1.0, busy_s=1.6, tree_cpu_s=1.0, quota_cpus=1.0)
+    run = replace(run, manifest=replace(run.manifest, host=bound, wall_s=1.0), machine=machine)
+    return with_main(run, wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())
+
+
+def test_others_are_those_of_the_host_that_was_looked_at() -> None:
+    for ranks in ([on(0)], [on(0), on(3, "node2")]):
+        run = join_ranks(ranks)
+        facts = side_facts(RunSet("job", (run,)), [run.processes], 1.0)
+        assert (facts.own_cores, facts.available_cpus) == (len(ranks), len(ranks))
+        assert facts.others_cores == pytest.approx(0.6)
+
+
 def test_a_joined_run_may_use_the_cpus_of_all_its_files() -> None:
     """Files without ranks too: each was started on a CPU of its own."""
-
-    def on(cpu: int, host: str = "node1") -> Run:
-        run = rank_run(None)
-        bound = Host(host, cpus=4, affinity=1, affinity_cpus=(cpu,))
-        run = replace(run, manifest=replace(run.manifest, host=bound))
-        return with_main(run, wall_s=1.0, cpu_s=1.0, run_queue_wait_s=0.0, pools=())
-
     apart = join_ranks([on(1), on(0), on(3, "node2")])
     assert (apart.manifest.host.affinity, apart.manifest.host.affinity_cpus) == (2, (0, 1))
     assert [p.host.affinity_cpus for p in apart.processes if p.host] == [(1,), (0,), (3,)]

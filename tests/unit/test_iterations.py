@@ -106,6 +106,10 @@ def test_what_else_decides_a_role() -> None:
     named = IterationNames(compute=("conv 3",), load=("back*",))
     roles = roles_of(["forward", "backward", "conv {n}"], [], named)
     assert roles == {"forward": NO_ROLE, "backward": LOAD, "conv {n}": COMPUTE}
+    for said in (IterationNames(iteration=("step",)), IterationNames(load=("read",))):
+        around = [("batch", "forward")] if said.iteration else []
+        roles = roles_of(["batch", "step", "read", "forward"], around, said)
+        assert roles["batch"] == NO_ROLE, said
 
 
 def test_in_turn_the_times_add_up() -> None:
@@ -211,6 +215,12 @@ def test_names_that_do_not_exist_are_bad_usage() -> None:
         iteration_model(run_of(Process()), IterationNames(iteration=("x",)))
     with pytest.raises(UsageError, match="fewer than 5"):
         model_of(in_turn(4), IterationNames(iteration=("step 1",)))
+    # Nor are ranges that compute taken for the iterations.
+    epochs = [(f"epoch {i}", i * 10.0, i * 10.0 + 10.0, 1) for i in range(3)]
+    steps = [("forward", float(i), i + 0.5, 1) for i in range(30)]
+    assert model_of([*epochs, *steps]).iteration == "forward"
+    with pytest.raises(UsageError, match="fewer than 5"):
+        model_of([*epochs, *steps], IterationNames(iteration=("epoch 1",)))
 
 
 def test_one_side_of_a_comparison_alone() -> None:
