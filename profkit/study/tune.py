@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from profkit.errors import ProfkitError, UsageError
@@ -35,6 +36,13 @@ MOST_FINALISTS = 3
 MOST_REPEATED = 50
 #: Most attempts to open a storage.
 OPENING_TRIES = 10
+#: What samplers and pruners need beside Optuna, which imports it in the middle of a study.
+_NEEDS = {
+    "GPSampler": ("torch", "scipy"),
+    "CmaEsSampler": ("cmaes",),
+    "QMCSampler": ("scipy",),
+    "WilcoxonPruner": ("scipy",),
+}
 #: Trials that the default sampler draws at random before it learns; the first settings count.
 STARTUP_TRIALS = 6
 
@@ -86,8 +94,10 @@ def open_search(
     known = study.user_attrs.get("profkit")
     if known is None:
         study.set_user_attr("profkit", about)
-        # The baseline may lie outside the space, so it is a trial without parameters.
-        study.enqueue_trial({}, user_attrs={"setting": list(baseline)})
+        # Outside the space, the baseline is a trial without parameters.
+        inside = _usable(space, [baseline])
+        attributes = None if inside else {"setting": list(baseline)}
+        study.enqueue_trial(_params(space, baseline) if inside else {}, user_attrs=attributes)
         for setting in first:
             if setting != baseline:
                 study.enqueue_trial(_params(space, setting), skip_if_exists=True)
@@ -131,6 +141,9 @@ def _made(module: Any, word: str, suffix: str, **given: Any) -> Any:
     found = classes.get(word.lower().removesuffix(option))
     if found is None:
         raise UsageError(f"not one of {', '.join(sorted(classes))}", option, word)
+    missing = [name for name in _NEEDS.get(found.__name__, ()) if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"cannot be used here: pip install {' '.join(missing)}", option, word)
     try:
         try:
             return found(**given)
@@ -332,7 +345,10 @@ def _tell(
             asked.set_user_attr("run", TRIALS.write(trial))
         if pruned and trial.wall_s is not None and objective.kind == "wall":
             asked.report(trial.wall_s, 0)
-        if figure is not None:
+        if "setting" in asked.user_attrs:
+            # Samplers search the parameters that all trials have that did not fail, and this one has none.
+            study.tell(asked, state=TrialState.FAIL)
+        elif figure is not None:
             study.tell(asked, figure)
         else:
             study.tell(asked, state=TrialState.PRUNED if pruned else TrialState.FAIL)

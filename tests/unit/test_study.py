@@ -28,8 +28,17 @@ from profkit.study.journal import Journal, Trial, read_plan, read_trials
 from profkit.study.objectives import WALL, parse_objective
 from profkit.study.setting_results import Cell, Results, gain, results
 from profkit.study.space import UNSET, Parameter, Space, parse_parameter, parse_setting
-from profkit.study.sweep import _cpu_seconds
-from profkit.study.tune import _is_taken, _tell, advised_settings, baseline_of, first_settings
+from profkit.study.sweep import Runner, _cpu_seconds
+from profkit.study.tune import (
+    _is_taken,
+    _setting_of,
+    _tell,
+    advised_settings,
+    baseline_of,
+    first_settings,
+    open_search,
+    trials_of,
+)
 from profkit.study.verify import ADVISED, AS_IT_WAS, Change, Tried, _outcome, advised, plan_of, space_of_two
 from profkit.verdict.diagnosis import diagnose as diff
 from profkit.verdict.types import Advice
@@ -306,6 +315,32 @@ def test_a_trial_that_another_process_finished_is_left_to_it(tmp_path: Path) -> 
     _tell(study, WALL, asked, trial)
     _tell(study, WALL, free, trial)
     assert [done.value for done in study.get_trials()] == [3.0, 2.0]
+
+
+@pytest.mark.parametrize("default", [("2", "unset"), ("2", "1")])
+def test_the_default_leaves_the_sampler_its_parameters(default: tuple[str, str], tmp_path: Path) -> None:
+    """Optuna's samplers search what all complete trials have; the default may lie outside the space."""
+    optuna = imported("optuna")
+    space = replace(SPACE, parameters=(WORKERS, replace(THREADS, values=("1", "2"))))
+    runner = Runner(space, tmp_path, False, {}, None, WALL)
+    study = open_search(runner, default, storage="sqlite://", name="one", first=[("1", "1")])
+    for setting in (default, ("1", "1")):
+        asked = study.ask()
+        assert _setting_of(space, asked) == setting
+        _tell(study, WALL, asked, Trial(space.named(setting), 0, "done", "", 0, 2.0))
+    searched = optuna.search_space.intersection_search_space(study.get_trials())
+    assert set(searched) == {"workers", "OMP_NUM_THREADS"}
+    assert [space.setting_of(trial.setting) for trial in trials_of(study)] == [default, ("1", "1")]
+
+
+def test_what_a_sampler_lacks_is_said_before_the_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported("optuna")
+    monkeypatch.setattr("profkit.study.tune.find_spec", lambda name: None)
+    runner = Runner(SPACE, tmp_path, False, {}, None, WALL)
+    with pytest.raises(UsageError, match="pip install torch scipy"):
+        open_search(runner, ("1", "1"), storage="sqlite://", name="one", sampler="gp")
 
 
 # Advice that is tried: what it changes in a command or in a program, and when runs decide
