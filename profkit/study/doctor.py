@@ -13,15 +13,20 @@ from dataclasses import dataclass, replace
 from profkit.capture.cpu_limits import Limits
 from profkit.capture.interpreter import Interpreter
 from profkit.measure.inventory import OVERSUBSCRIBED
-from profkit.model.pools import NOT_BUSY, whole_number
+from profkit.model.pools import NOT_BUSY, POOL_VARIABLES, whole_number
 from profkit.study.doctor_libraries import LIBRARIES, Honours, Library, honours_of
 from profkit.study.doctor_load import Load
 from profkit.study.launch import LAUNCHERS, Launch, fitting, launcher_of, program_of
+from profkit.verdict.advice.size_limits import program_at
 
-#: Parts of option names that take a number of threads or processes.
-_COUNTS = re.compile(r"thread|worker|proc|rank|core|job|cpu|parallel", re.IGNORECASE)
-#: Short options of launchers and of make-like tools that take such a number.
-_SHORT = frozenset(("-n", "-np", "-j", "-c"))
+#: Words of option names that take a number of threads or processes; a rank, a job or a CPU may be one of many.
+_COUNTS = re.compile(
+    r"(?:^|[-_.])(?:(?:n|num|max)?(?:threads|workers|procs|processes|ranks|cores|jobs|cpus)|parallel(?:ism)?"
+    r"|n(?:thread|proc|core|cpu|job)|(?:thread|worker|core|cpu)$)(?:$|[-_.])",
+    re.IGNORECASE,
+)
+#: Short options of launchers that take such a number; ``-j`` is one of any program.
+_SHORT = frozenset(("-n", "-np", "-c"))
 #: The flag in XLA_FLAGS that sizes XLA's pool.
 _XLA = re.compile(r"intra_op_parallelism_threads=(\d{1,9})\b")
 #: Quotas are multiples of 1/100 CPU; 1e-6 absorbs rounding errors of whole numbers.
@@ -318,9 +323,12 @@ def _cures_of_load(
             if pool.library in NOT_BUSY or not pool.threads or pool.threads <= share:
                 continue
             known = [v.name for v in honours_of(pool.library, "3.13").variables]
-            name = _variable_for(known, environ)
-            if pool.origin == "program" or name is None:
+            # Not measured, or built without threads when it was.
+            name = _variable_for(known or POOL_VARIABLES.get(pool.library, ()), environ)
+            if pool.origin == "program":
                 own.append(Own("pool", pool.library, pool.threads))
+            elif name is None:
+                own.append(Own("no-variable", pool.library, pool.threads))
             elif name not in names:
                 names.append(name)
         sizes = [pool.threads for pool in crew.pools if pool.threads] if crew.pooled else []
@@ -342,9 +350,11 @@ def _variable_for(names: Sequence[str], environ: Mapping[str, str]) -> str | Non
 def _arguments(command: Sequence[str]) -> list[tuple[str, int]]:
     """Return the options of a command that take a number of threads or processes."""
     found = []
+    launched = program_at(command) if launcher_of(Limits(1), command) else 0
     for i, word in enumerate(command):
         name, equals, value = word.partition("=")
-        if not name.startswith("-") or not (_COUNTS.search(name) or name in _SHORT):
+        short = name == "-j" or (name in _SHORT and i < launched)
+        if not name.startswith("-") or not (_COUNTS.search(name) or short):
             continue
         number = whole_number(value if equals else command[i + 1] if i + 1 < len(command) else "")
         if number is not None:

@@ -230,6 +230,10 @@ def test_slurm_grants_a_task_its_cpus_and_a_batch_script_those_of_its_node() -> 
         ),
         ("MPI_LOCALNRANKS=2", Ranks("MPICH (Hydra)", 2, True)),
         ("LOCAL_WORLD_SIZE=2 RANK=0", Ranks("torchrun", 2, True)),
+        (
+            "OMPI_COMM_WORLD_LOCAL_SIZE=1 LOCAL_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=none",
+            Ranks("torchrun", 4, True),
+        ),
         ("PMI_RANK=1", Ranks("PMI", 1, True)),
         ("SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_TASKS_PER_NODE=4(x2),3", Ranks("Slurm", 4, True)),
         ("SLURM_STEP_ID=0", None),  # a batch script, which is no rank
@@ -396,6 +400,38 @@ def test_variables_are_advised_where_they_help_and_the_rest_is_the_programs_own(
     assert risk(found).headline == (
         "1 process × 8 threads + 6 workers × 1 thread = 14 runnable threads for 2 CPUs: 7.00× oversubscribed"
     )
+
+
+@pytest.mark.parametrize(
+    ("pool", "variable", "own"),
+    [
+        (Pool("libomp", 8, "default"), "OMP_NUM_THREADS", ()),
+        (Pool("blis", 8, "variable", "BLIS_NUM_THREADS=8"), "BLIS_NUM_THREADS", ()),
+        (Pool("tbb", 8, "default"), "", (Own("no-variable", "tbb", 8),)),
+    ],
+)
+def test_a_pool_that_was_not_measured_has_its_variable(pool: Pool, variable: str, own: tuple[Own]) -> None:
+    native = [thread(n, 0.9, 3, native=True) for n in range(2, 9)]
+    load = seen(process(1, [thread(1, 2, 7), *native], pools=(pool,)))
+    set_now = dict([pool.variable.split("=")]) if pool.variable else {}
+    found = diagnose(TWO, NUMPY, set_now, load=load, command=["python", "train.py"])
+    assert (found.advice, found.own) == (((variable, "2"),) if variable else (), own)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("train --lora-rank 64 --score-threshold=50 --job-id 9 --cpu-offload-gb 9 -n 1000", ""),
+        (
+            "train --num_workers 9 --data.nthreads=9 --n_jobs 9 -j 9",
+            "--num_workers --data.nthreads --n_jobs -j",
+        ),
+        ("mpirun -n 9 ./train -n 1000 --cpus 9", "-n --cpus"),
+    ],
+)
+def test_options_that_ask_for_too_much_are_known_by_their_names(command: str, names: str) -> None:
+    found = diagnose(TWO, NUMPY, {}, load=oversubscribed_load(), command=command.split())
+    assert [own.name for own in found.own if own.kind == "argument"] == words_of(names)
 
 
 # Reports
