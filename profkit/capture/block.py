@@ -103,12 +103,15 @@ class Block(agent.Leaving):
             raise CaptureError(
                 f"{self._path}: this process is traced already, by {other}; only one can trace: leave one out"
             )
-        self._path = Path(os.path.abspath(self._path))  # the block may change the working directory
         check_output(self._path)
+        self._path = Path(os.path.abspath(self._path))  # the block may change the working directory
         self._spool = Path(tempfile.mkdtemp(prefix="profkit-block-"))
         try:
             environment = settings.recorded_environment(os.environ)
-            self._facts = {**run_facts(process_facts.command(), os.getcwd(), environment), "job": job()}
+            self._facts = {
+                **run_facts(process_facts.command(), process_facts.cwd(), environment),
+                "job": job(),
+            }
             self._yardsticks = Yardsticks()
             self._yardsticks.read_all("before")
             self._before = host.take_reading()

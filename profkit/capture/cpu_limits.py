@@ -129,7 +129,9 @@ def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | Non
     """Return the job of a rank; `allowed` < `cpus` is a binding, unless the launcher binds nothing."""
     policy = next((environ[name] for name in _POLICIES if environ.get(name)), "")
     slurm_policy = environ.get("SLURM_CPU_BIND_TYPE") or environ.get("SLURM_CPU_BIND", "")
-    for name, launcher in _LOCAL_RANKS:
+    # torchrun may be started by others, one on each node.
+    inner = _LOCAL_RANKS[::-1] if "TORCHELASTIC_RUN_ID" in environ else _LOCAL_RANKS
+    for name, launcher in inner:
         here = _number(environ.get(name, ""))
         if here:
             return Ranks(launcher, here, allowed < cpus and not policy.startswith("none"), policy)

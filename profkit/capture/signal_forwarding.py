@@ -42,6 +42,10 @@ _SAME_WISH = 0.5
 
 _CAN_WAIT = hasattr(signal, "sigtimedwait")
 
+#: `si_code` of what the kernel itself sends, such as the terminal's Ctrl-C. The sender's number says less: that of a
+#: sender outside our PID namespace is 0 as well (`docker stop`).
+_SI_KERNEL = 0x80
+
 
 class _Witness:
     """A child in the launcher's process group that notes which signals it was sent."""
@@ -108,8 +112,9 @@ class Signals:
         """Return a signal that came before the target's start and ends the launcher, if there is one."""
         if self._witness is not None:
             self._witness.forget()  # those of an earlier target
-        if _CAN_WAIT and (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
-            return received.si_signo
+        while _CAN_WAIT and (received := signal.sigtimedwait(_FORWARDED, 0)) is not None:
+            if not _is_ignored(received.si_signo):
+                return received.si_signo
         return self._early
 
     def release(self) -> None:
@@ -144,8 +149,8 @@ class Signals:
             if received.si_signo == signal.SIGCHLD:
                 continue
             self._note(received.si_signo)
-            if received.si_pid == 0:
-                continue  # no sender: the terminal, which signals the whole foreground group
+            if received.si_code == _SI_KERNEL:
+                continue  # the terminal, which signals the whole foreground group
             time.sleep(_SETTLE)
             if not witness.forget() >> received.si_signo & 1:
                 _send(target, received.si_signo)
@@ -155,7 +160,7 @@ class Signals:
 
     def _note(self, number: int) -> bool:
         """Note a signal; return whether it is a new request, and no repetition."""
-        if number not in _ENDING:
+        if number not in _ENDING or _is_ignored(number):
             return False
         if self.end_asked_by is None:
             self.end_asked_by = number
@@ -231,6 +236,11 @@ def held_back() -> Iterator[Signals]:
         yield signals
     finally:
         signals._end()
+
+
+def _is_ignored(number: int) -> bool:
+    """Return whether the launcher was started to ignore a signal (nohup); the kernel keeps it while it is blocked."""
+    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def _pending(pid: int) -> set[int]:

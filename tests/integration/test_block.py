@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from profkit.capture.agent import settings
+from profkit.formats import load_run
 from tests.integration.capturing import PROGRAMS, ROOT, captured, environment, script
 from tests.interpreters import interpreter, packages
 from tests.shared import finished
@@ -66,3 +67,19 @@ def test_a_process_that_profkit_captures_is_not_captured_twice(tmp_path: Path, f
     assert run.manifest.exit_status == 0
     assert len(run.processes[0].threads[0].profile) > 100
     assert not (tmp_path / "inner.prof").exists()
+
+
+def test_where_the_working_directory_is_gone_a_file_elsewhere_is_written(tmp_path: Path) -> None:
+    program = script(
+        tmp_path,
+        "import os, sys, profkit\n"
+        "from profkit.errors import UsageError\n"
+        "os.mkdir('gone')\nos.chdir('gone')\nos.rmdir('../gone')\n"
+        "with profkit.capture(sys.argv[1]):\n    len('')\n"
+        "try:\n    with profkit.capture('here.prof'):\n        print('entered')\n"
+        "except UsageError as error:\n    print(error)\n",
+    )
+    words = [sys.executable, program, str(tmp_path / "there.prof")]
+    done = finished(words, tmp_path, 0, env=environment(PYTHONPATH=str(ROOT)))
+    assert "the working directory was removed; name a file elsewhere" in done.stdout
+    assert load_run(tmp_path / "there.prof").processes[0].threads

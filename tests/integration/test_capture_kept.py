@@ -31,6 +31,7 @@ from tests.integration.capturing import (
     require_collector,
     run_capture,
     started,
+    works,
 )
 from tests.requirements import require
 from tests.shared import finished, succeeded
@@ -305,10 +306,32 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
         "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)\n"
         "time.sleep(0.5)\n"
     )
-    launcher = start(tmp_path / "work", sys.executable, "-c", program, before=("env", "--ignore-signal=HUP"))
+    words = (sys.executable, "-c", program)
+    launcher = start(
+        tmp_path / "work", *words, options=("--repeat", "2"), before=("env", "--ignore-signal=HUP")
+    )
     assert launcher.stdout.readline() == "True\n"
     send(launcher, signal.SIGHUP)
-    interrupted(launcher, tmp_path / "work", 0)
+    out, err = ended(launcher, 0)
+    assert out == "True\n", err
+    assert left(tmp_path / "work") == ["run-1.prof", "run-2.prof"]
+
+
+def test_a_signal_from_outside_the_container_reaches_the_program(tmp_path: Path) -> None:
+    """As of ``docker stop``, to the first process: there, the kernel gives the sender the number 0."""
+    apart = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+    require("unshare", works(*apart, "true"), "this machine does not allow to make a PID namespace")
+    program = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    launcher = start(tmp_path / "work", sys.executable, "-c", program, before=apart)
+    assert launcher.stdout.readline() == "ready\n"
+    first = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text()
+    os.kill(int(first), signal.SIGTERM)
+    interrupted(launcher, tmp_path / "work", 7)
 
 
 def test_captures_at_once_have_names_of_their_own(tmp_path: Path) -> None:

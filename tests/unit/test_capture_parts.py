@@ -45,6 +45,7 @@ def variables(text: str) -> dict[str, str]:
 NOWHERE = (None, None, None, None)
 OPEN_MPI = "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8"
 TORCH = "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1"
+INNER = f"{TORCH} GROUP_RANK=1 TORCHELASTIC_RUN_ID=none"
 STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLURM_STEP_ID=0"
 
 
@@ -74,6 +75,9 @@ STEP = "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_NODEID=2 SLU
         (f"{TORCH} CROSS_RANK=2", (5, 8, 1, 2)),
         # torchrun knows better than the variable that a script gave it.
         (f"{TORCH} NODE_RANK=0 GROUP_RANK=2", (5, 8, 1, 2)),
+        # torchrun on each node, started by mpirun or by srun --mpi=pmi2.
+        (f"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 {INNER}", (5, 8, 1, 1)),
+        (f"{STEP} PMI_RANK=0 PMI_SIZE=2 {INNER}", (5, 8, 1, 1)),
         # PMIx alone does not say how many there are; Dask's workers are no ranks.
         ("PMIX_RANK=1 PMIX_NAMESPACE=prterun-node1-4711@1", NOWHERE),
         ("DASK_PARENT=tcp://10.0.0.1:8786 DASK_WORKER_NAME=3", NOWHERE),

@@ -133,6 +133,8 @@ RECORDED_VARIABLES = frozenset(
 #: `OMPI_COMM_WORLD_NODE_RANK` is not a node number: it counts processes of all jobs there. `GROUP_RANK` is
 #: torchrun's node number, `CROSS_RANK` DeepSpeed's.
 RANK_VARIABLES = (
+    # Inside mpirun or srun, too, which then start one torchrun on each node.
+    ("RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", "LOCAL_RANK", "GROUP_RANK"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", "OMPI_COMM_WORLD_LOCAL_RANK", ""),
     ("PMI_RANK", "PMI_SIZE", "", "MPI_LOCALRANKID PMI_LOCAL_RANK PALS_LOCAL_RANKID", "PALS_NODEID"),
     ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "", "MV2_COMM_WORLD_LOCAL_RANK", ""),
