@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from IPython.core import magic_arguments
 from IPython.core.error import UsageError as MagicUsageError
-from IPython.utils.process import arg_split
 
 from profkit.api.diff import diff
 from profkit.api.files import keep_inputs
@@ -31,7 +31,7 @@ def load_ipython_extension(shell: Any) -> None:
 
     def profkit(line: str, cell: str) -> Any:
         try:
-            options = parser.parse_args(arg_split(line, os.name == "posix"))  # a path may be quoted
+            options = parser.parse_args(shlex.split(line, posix=os.name == "posix"))  # a path may be quoted
         except ValueError as error:
             raise MagicUsageError(f"{line}: {error}") from None
         try:
