@@ -58,10 +58,12 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
 
 
 def _merge(files: tuple[Path, ...], output: Path) -> None:
+    from profkit.api.files import keep_inputs
     from profkit.formats.load import join_files, load_run
     from profkit.formats.runfile import write_run
     from profkit.model import ProfileError, Run
 
+    keep_inputs(map(str, files), output)
     processes = None
     try:
         with Progress("merging") as progress:

@@ -439,6 +439,7 @@ def test_a_report_is_not_written_over_what_it_reads(capsys: Capture, profiles: P
         ("diff", profiles / "b.prof", kept, "-o", link),
         ("show", kept, "--format", "md", "-o", kept),
         ("extract", kept, "-o", kept),
+        ("merge", profiles / "b.prof", kept, "-o", link),
     ):
         assert "name another file" in refused(capsys, *arguments)
         assert kept.read_bytes() == before
