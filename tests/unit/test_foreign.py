@@ -76,6 +76,11 @@ def test_lines_that_ran_are_one_function_and_nameless_ones_are_apart() -> None:
     assert found == [(5, "f", 2.0), *((*at, 1.0) for at in lines[2:])]
 
 
+def test_a_line_that_is_not_known_is_not_the_lowest() -> None:
+    profile = profile_from_stacks([((("/p.py", at, "f"),), 1.0, 1) for at in (7, 0, 5)], executed_lines=True)
+    assert (profile.line.tolist(), profile.tottime.tolist()) == ([5], [3.0])
+
+
 @pytest.mark.parametrize(
     ("text", "frame"),
     [
@@ -87,6 +92,9 @@ def test_lines_that_ran_are_one_function_and_nameless_ones_are_apart() -> None:
         ("std::sort<int>", ("~", 0, "std::sort<int>")),
         ("a::b:17", ("~", 0, "a::b:17")),
         ("sum (libm.so.6)", ("~", 0, "sum (libm.so.6)")),
+        ("K.b (dir (old)/p.py)", ("dir (old)/p.py", 0, "K.b")),
+        ("_call (<frozen importlib._bootstrap>)", ("<frozen importlib._bootstrap>", 0, "_call")),
+        ("operator() (p.py)", ("~", 0, "operator() (p.py)")),
     ],
 )
 def test_frames_as_tools_write_them(text: str, frame: tuple[str, int, str]) -> None:
@@ -245,6 +253,22 @@ def test_the_gpu_was_idle_because_of(tmp_path: Path, capsys: Capture) -> None:
     # It is kept in a run file.
     said_by(capsys, "merge", path, "-o", kept)
     assert load_run(kept).gpu == use
+
+
+def test_the_gpu_is_busy_while_nsys_sees_a_graph_run(tmp_path: Path) -> None:
+    """A graph's kernels have no rows of their own; one without times (0 and 0) is left out."""
+    script = """
+        CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, nameId INT, globalTid INT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT);
+        CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, graphId INT);
+        INSERT INTO StringIds VALUES (1, 'cudaGraphLaunch');
+        INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (5000, 9000, 1, 117440520);
+        INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (6000, 7000), (15000, 16000);
+        INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (7000, 10000, 1), (11000, 15000, 1), (0, 0, 1);
+    """
+    use = load_run(database(tmp_path, script)).gpu
+    assert (use.span_s, use.busy_s) == pytest.approx((10e-6, 9e-6))
 
 
 def test_a_view_that_never_ends_is_no_table(tmp_path: Path) -> None:

@@ -100,10 +100,12 @@ class _Export:
 
     def _gpu(self) -> GpuUse | None:
         """Return GPU use, by the ranges, samples or calls of the thread with most CUDA calls."""
+        # The kernels of a CUDA graph have no rows of their own unless nsys was told to trace them.
         work = [
             row
-            for table in ("KERNEL", "MEMCPY", "MEMSET")
+            for table in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
             for row in self._rows(f"CUPTI_ACTIVITY_KIND_{table}", ("start", "end"), "samples of threads")
+            if row != (0, 0)  # CUPTI could not tell the times
         ]
         giver = max(self._calls, key=lambda thread: len(self._calls[thread]), default=None)
         if not work or giver is None:

@@ -171,12 +171,12 @@ def _summed(stacks: Iterable[Weighted]) -> dict[Stack, tuple[float, int]]:
 
 
 def _by_function(stacks: Mapping[Stack, tuple[float, int]]) -> Iterator[Weighted]:
-    """Give each function the lowest line seen; anonymous ones stay separate by line."""
+    """Give each function the lowest known line; anonymous ones stay separate by line."""
     first: dict[Frame, int] = {}
     for stack in stacks:
         for frame in stack:
             key = _apart(frame)
-            first[key] = min(first.get(key, frame[1]), frame[1])
+            first[key] = min(first.get(key) or frame[1], frame[1] or first.get(key, 0))
     for stack, sums in stacks.items():
         yield tuple((f[0], first[_apart(f)], f[2]) for f in stack), *sums
 
@@ -195,6 +195,8 @@ def _last_part(qualname: str) -> str:
 
 #: ``name (file:line)`` of py-spy and VizTracer; native frames of py-spy have a library and no line.
 _NAME_FILE_LINE = re.compile(r"(.+) \((.+):(\d{1,9})\)")
+#: ``name (file)`` of py-spy's Python functions without lines (``--nolineno``).
+_NAME_FILE = re.compile(r"([^()]+) \((.+\.py[wx]?|<[^()]+>)\)")
 #: ``file:name:line`` of Tachyon and Austin; the colon after the file is not one of a C++ name (``::``).
 _FILE_NAME_LINE = re.compile(r"(.*[^:]):([^:]+):(\d{1,9})")
 #: ``file(line): name`` of Kineto.
@@ -209,6 +211,8 @@ def frame_of(text: str) -> Frame:
         return found[2], 0, found[1]
     if found := _NAME_FILE_LINE.fullmatch(text):
         return found[2], int(found[3]), found[1]
+    if found := _NAME_FILE.fullmatch(text):
+        return found[2], 0, found[1]
     if found := _FILE_LINE_NAME.fullmatch(text):
         return found[1], int(found[2]), found[3]
     if found := _FILE_NAME_LINE.fullmatch(text):
