@@ -165,6 +165,18 @@ def test_evented_profiles_and_what_counts_no_time(tmp_path: Path) -> None:
         read(tmp_path, data)
 
 
+@pytest.mark.parametrize("kind", ["sampled", "evented"])
+def test_a_weight_without_a_unit_is_a_number_of_samples(tmp_path: Path, kind: str) -> None:
+    profile: dict[str, Any] = {"type": kind, "name": "main", "unit": "none", "startValue": 0}
+    profile |= {"samples": [[0], [1], [1]], "weights": [500, 1000, 0]}
+    places = (("O", 0, 0), ("C", 0, 500), ("O", 1, 500), ("C", 1, 1500))
+    profile["events"] = [{"type": what, "frame": frame, "at": at} for what, frame, at in places]
+    run = read(tmp_path, {"shared": {"frames": [{"name": "a"}, {"name": "b"}]}, "profiles": [profile]})
+    found = run.processes[0].threads[0].profile
+    assert (found.samples.tolist(), found.tottime.tolist()) == ([500, 1000], [5.0, 10.0])
+    assert found.tottime_error.max() < 1.0
+
+
 def test_nested_calls_are_exact_and_recursion_counts_once(tmp_path: Path) -> None:
     events = [
         event("p.py(1): f", 100, 100),
@@ -186,6 +198,12 @@ def test_nested_calls_are_exact_and_recursion_counts_once(tmp_path: Path) -> Non
     assert ranges.parent.tolist() == [-1, 0]
     compressed = gzip.compress(json.dumps({"traceEvents": events}).encode())
     assert named(read(tmp_path, compressed)) == named(run)
+
+
+def test_a_call_that_never_ends_cuts_no_other(tmp_path: Path) -> None:
+    events = [event("p.py(5): g", 10, 90), {"ph": "B", "name": "p.py(1): f", "ts": 0, "pid": 5, "tid": 5}]
+    run = read(tmp_path, {"traceEvents": events})
+    assert named(run) == {"f": pytest.approx((10e-6, 100e-6)), "g": pytest.approx((90e-6, 90e-6))}
 
 
 def test_segments_are_the_innermost_calls_over_time() -> None:

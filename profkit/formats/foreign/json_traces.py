@@ -20,6 +20,7 @@ from profkit.formats.foreign.stacks import (
     NATIVE,
     Frame,
     Samples,
+    Stack,
     ThreadKey,
     frame_of,
     run_of_threads,
@@ -67,7 +68,8 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
         if category in _GPU:
             work.append((begin, begin + float(event["dur"])))
             continue
-        last = max(last, begin)
+        end = begin + float(event["dur"]) if kind == "X" else begin
+        last = max(last, end)
         if kind == "E":
             if open_[place]:
                 number = open_[place].pop()
@@ -78,8 +80,8 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
         tool = tool or _TRACERS.get(category, "")
         launches[place] += category in _LAUNCHES
         if category == _RANGE and kind == "X":
-            ends = int((begin + float(event["dur"])) * 1000)
-            ranges[place[0]].append((int(begin * 1000), ends, text, "", place[1] or 0, PUSHED))
+            times = int(begin * 1000), int(end * 1000)
+            ranges[place[0]].append((*times, text, "", place[1] or 0, PUSHED))
             continue
         arguments = event.get("args")
         if isinstance(arguments, dict) and "filename" in arguments:
@@ -90,7 +92,7 @@ def read_chrome(path: object, data: Any, budget: Budget) -> Run:
             open_[place].append(len(calls[place]))
             calls[place].append((begin, math.inf, frame))
         else:
-            calls[place].append((begin, begin + float(event["dur"]), frame))
+            calls[place].append((begin, end, frame))
     budget.spend("NVTX ranges", sum(map(len, ranges.values())))
     calls = {
         place: [(b, min(e, last), f) for b, e, f in of] if open_[place] else of for place, of in calls.items()
@@ -147,25 +149,27 @@ def read_speedscope(path: object, data: Any, budget: Budget) -> Run:
         if found := _THREAD.fullmatch(thread[2]):
             base = 16 if found[2].startswith("0x") else 10
             thread = int(found[1]) if found[1] else None, int(found[2], base), found[3]
-        _read_profile(samples, thread, profile, frames, _UNITS[unit])
+        _read_profile(samples, thread, profile, frames, unit)
     numbers = {"assumed": 1 / _UNITS["none"]} if assumed else {}
     notice = Notice("foreign-samples", exporter or "speedscope", numbers)
     return samples.run(path, notice, executed_lines=True)
 
 
-def _read_profile(
-    samples: Samples, thread: ThreadKey, profile: Any, frames: list[Frame], unit: float
-) -> None:
+def _read_profile(samples: Samples, thread: ThreadKey, profile: Any, frames: list[Frame], unit: str) -> None:
+    def add(stack: Stack, weight: float) -> None:
+        taken = math.ceil(weight) if unit == "none" else 1
+        samples.add(thread, stack, weight * _UNITS[unit], taken)
+
     if profile["type"] == "sampled":
         for stack, weight in zip(profile["samples"], profile["weights"], strict=True):
-            samples.add(thread, tuple(_at(frames, i) for i in stack), weight * unit)
+            add(tuple(_at(frames, i) for i in stack), weight)
         return
     open_: list[Frame] = []
     last = profile["startValue"]
     for event in profile["events"]:
         at, frame = event["at"], _at(frames, event["frame"])
         if open_ and at > last:
-            samples.add(thread, tuple(open_), (at - last) * unit)
+            add(tuple(open_), at - last)
         last = at
         if event["type"] == "O":
             open_.append(frame)
