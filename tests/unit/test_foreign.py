@@ -206,6 +206,14 @@ def test_a_call_that_never_ends_cuts_no_other(tmp_path: Path) -> None:
     assert named(run) == {"f": pytest.approx((10e-6, 100e-6)), "g": pytest.approx((90e-6, 90e-6))}
 
 
+@pytest.mark.parametrize("end", ["", "\n", ",\n"])
+def test_an_array_of_events_may_lack_its_end(tmp_path: Path, end: str) -> None:
+    whole = json.dumps([event("p.py(1): f", 0, 100), event("p.py(5): g", 10, 90)])
+    assert named(read(tmp_path, whole[:-1] + end)) == named(read(tmp_path, whole))
+    with pytest.raises(FormatError, match="is damaged: Expecting"):
+        read(tmp_path, whole[:-2] + end)
+
+
 def test_segments_are_the_innermost_calls_over_time() -> None:
     calls = [(0.0, 10.0, A), (2.0, 4.0, B), (4.0, 20.0, C), (30.0, 31.0, A)]
     assert list(segments(calls)) == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 import zlib
@@ -85,7 +86,7 @@ def _read(path: Any, kind: str) -> Run:
 
 def _read_json(path: Any, data: bytes, budget: Budget) -> Run:
     budget.spend("values of JSON", json_weight(data))
-    found = json.loads(data.decode("utf-8", "replace"))
+    found = _decoded(data.decode("utf-8", "replace"))
     if isinstance(found, dict) and "shared" in found and "profiles" in found:
         return read_speedscope(path, found, budget)
     if isinstance(found, list) or "traceEvents" in found:
@@ -93,6 +94,18 @@ def _read_json(path: Any, data: bytes, budget: Budget) -> Run:
     raise FormatError(
         path, "is JSON, but not a known profile", "speedscope's and Chrome's (traceEvents) are read"
     )
+
+
+def _decoded(text: str) -> Any:
+    """Decode JSON; an array may lack its end, as that of a Chrome trace may."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        if not text.lstrip().startswith("["):
+            raise
+        with contextlib.suppress(json.JSONDecodeError):
+            return json.loads(text.rstrip().removesuffix(",") + "]")
+        raise
 
 
 def _gunzipped(data: bytes, most: int, *, whole: bool = False) -> bytes:
