@@ -8,9 +8,12 @@ from __future__ import annotations
 import ast
 import importlib.util
 import math
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -33,6 +36,7 @@ from profkit.verdict.rules import RULES, RULES_ALONE, RULES_OF_ESTIMATES
 from profkit.verdict.thresholds import THRESHOLDS, value
 from profkit.verdict.types import CAUSES, NO_HARM, UNITS, Diff, Finding, Value
 from tests.programs import one_side, program, training
+from tests.shared import succeeded
 from tests.verdict_sources import calls, constants, sources
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,6 +160,15 @@ class TestData:
         assert len(evidence.PRODUCERS) == sum(map(len, evidence.PARTS))
         by_rules = {name for _, rule in EVERY for name in rule.advice}
         assert by_rules | tuples_given_to("advise") == set(advice_producers.PRODUCERS)
+
+    def test_a_library_is_found_by_the_name_that_is_imported(self, tmp_path: Path) -> None:
+        """That is what a profile knows: pip knows ``yaml`` as PyYAML."""
+        (tmp_path / "importedname").mkdir()
+        case = SimpleNamespace(read=lambda name: "importedname")
+        (found,) = advice_producers.PRODUCERS["compare-libraries"](case, 1.0)
+        assert found.argv[-1] == "importedname", "reports mask the last word"
+        command = [sys.executable, *found.argv[1:]]
+        assert str(tmp_path) in succeeded(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}).stdout
 
     def test_thresholds_say_where_they_come_from(self) -> None:
         for threshold in THRESHOLDS.values():

@@ -41,6 +41,9 @@ _EDITS = frozenset(("edit-code", "start-fewer"))
 #: Variable prefixes of batch systems, which assign CPUs to a job: it must not take those of others.
 _BATCH = ("SLURM_", "PBS_", "LSB_")
 
+#: Prints where a library is, by the name under which it is imported: pip may know it by another.
+_WHERE = "import sys; from importlib.util import find_spec; print(find_spec(sys.argv[1]))"
+
 Found = Iterable[Advice]
 
 
@@ -406,7 +409,7 @@ PRODUCERS: Mapping[str, Callable[[Any, float], Found]] = {
         Advice("keep-compiled", subject=str(case.read("jit.named") or ""), cures="speed"),
     ),
     "compare-libraries": lambda case, lost: (
-        Advice("compare-libraries", ("python", "-m", "pip", "show", str(case.read("library.named") or ""))),
+        Advice("compare-libraries", ("python", "-c", _WHERE, str(case.read("library.named") or ""))),
     ),
     "files": _files,
     "as-wide": _as_wide,
