@@ -80,7 +80,7 @@ FINE_SHARE = 1e-3
 #: Most characters of a name, a path or a reason.
 LONGEST_NAME = 300
 #: Most pairs of caller and callee; a report of 10,000 functions then stays below 1 MB.
-MOST_CALLS = 8000
+MOST_CALLS = 7000
 
 
 class Written(str):
@@ -106,6 +106,7 @@ def diff_figures(diff: Diff, baseline: Run, candidate: Run) -> Figures:
     functions["reason"] = {
         str(place[row]): shorten_middle(clean(moved_text(table, row)), LONGEST_NAME) for row in moved
     }
+    functions["ratio"] = _factors(table.per_call_ratio[np.argsort(place)])
     if table.by_share:
         # A sampled side has no call counts.
         functions["uncounted"] = True
@@ -138,6 +139,9 @@ def run_figures(run: Run, by: str) -> Figures:
         by=by,
         marked=np.zeros(n, np.bool_),
     )
+    each = (profile.tottime / np.maximum(profile.ncalls, 1))[np.argsort(place)]
+    # In picoseconds: a call may take a few nanoseconds. From 1000 s on, tables show whole seconds.
+    functions["each"] = _seconds(1e3 * each, np.where(each < 999.5, 3, 6))
     calls = stacks = None
     if edges is not None:
         order = np.lexsort((edges.caller, edges.callee))
@@ -322,6 +326,19 @@ def _seconds(values: Floats, digits: int | Ints = 3) -> Written:
         f"{digit}e{tens}" if tens > 1 and digit else digit * 10**tens
         for digit, tens in zip(whole.tolist(), power.tolist(), strict=True)
     )
+
+
+def _factors(values: Floats) -> Written:
+    """Write factors with the decimals that tables show; unknown is −1."""
+
+    def text(value: float) -> str:
+        if not np.isfinite(value):
+            return "-1"
+        if 0 < value < 0.01:
+            return f"{min(value, 0.0099):.2g}"
+        return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+    return _list(map(text, values.tolist()))
 
 
 def _shares(values: Floats) -> Written:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,8 +20,10 @@ from profkit.compare.call_table import CallSide, CallTable
 from profkit.model import Run, Series, Slice, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document
+from profkit.report.document import Cell, Document, Table, format_one
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
+from profkit.report.wording.functions import display_name
 from profkit.verdict.types import Diff
 from tests import report_builders as build
 from tests.integration.browser import Browser, Tab, find_browser, open_browser
@@ -532,6 +535,40 @@ def test_numbers_read_as_everywhere_else(tab: Tab, pages: Path) -> None:
     at = next(i for i, text in enumerate(texts(tab, "#table-rows thead th")) if text.startswith("candidate"))
     for i, value in enumerate(values):
         assert shown[f"f{i:02}"][at] == units.seconds(value), value
+
+
+def per_call(document: Document) -> dict[Cell, str]:
+    """Texts of a document's column "per call", by function."""
+    found = {}
+    for block in (b for s in document.sections if s.role == "functions" for b in s.blocks):
+        assert isinstance(block, Table)
+        titles = [column.title for column in block.columns]
+        name, at = titles.index("function"), titles.index("per call")
+        for cells in (row.cells for row in block.rows):
+            text = cells[at]
+            found[cells[name]] = text if isinstance(text, str) else format_one("seconds", text)
+    return found
+
+
+def test_per_call_is_what_the_other_reports_say(tab: Tab, tmp_path: Path) -> None:
+    """Of the self time, blocked or not, and only where the calls are known well enough."""
+    found = build.contended().table
+    ratios = np.resize([math.nan, 12345.6, 0.0096, 1.249, 99.94], len(found))
+    diff = replace(build.contended(), table=replace(found, per_call_ratio=ratios))
+    run = build.sampled_run()
+    document = show_document(run, judged=build.UNJUDGED)
+    pages = {
+        of_runs(diff, run): dict(zip(map(display_name, found.name), map(units.factor, ratios), strict=True)),
+        html.render(replace(document, figures=run_figures(run, "tottime"))): per_call(document),
+    }
+    for text, wanted in pages.items():
+        (tmp_path / "page.html").write_text(text, encoding="utf-8")
+        tab.open(tmp_path / "page.html")
+        at = next(
+            i for i, head in enumerate(texts(tab, "#table-rows thead th")) if head.startswith("per call")
+        )
+        assert {row[1]: row[at] for row in table(tab)} == wanted
+        assert units.UNKNOWN in wanted.values()
 
 
 def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:

@@ -8,11 +8,9 @@ function startTable() {
   // "change" sorts by absolute value, like the tables of the comparison.
   let sort = before ? { key: "change", down: true } : { key: "after", down: true };
 
-  const perCall = (side, row) => (side.ncalls[row] > 0 && side.rank[row] > 0 ? side.tottime[row] / side.ncalls[row] : NaN);
-  const ratio = (row) => {
-    const was = perCall(before, row), now = perCall(after, row);
-    return was > 0 && now > 0 ? now / was : NaN;
-  };
+  // Times per call are written in picoseconds; an unknown ratio is −1.
+  const each = (row) => (after.ncalls[row] > 0 ? functions.each[row] * 1e-12 : NaN);
+  const ratio = (row) => (functions.ratio[row] < 0 ? NaN : functions.ratio[row]);
   const none = (side, row) => side.rank[row] === 0;
   const time = (side, row) => (none(side, row) ? UNKNOWN : seconds(side[measure][row]));
   // The texts of both sides, one if they are equal.
@@ -34,8 +32,8 @@ function startTable() {
     [before ? "candidate" : "seconds", "after", true, (row) => time(after, row), (row) => after[measure][row]],
     before && ["change", "change", true, (row) => change(before[measure][row], after[measure][row]), (row) => Math.abs(delta(row))],
     ["share", "share", true, (row) => share(after[measure][row] / after.whole[measure]), (row) => after[measure][row]],
-    before && ["per call", "ratio", true, (row) => factor(ratio(row)), (row) => (Number.isNaN(ratio(row)) ? -1 : ratio(row))],
-    !before && ["per call", "each", true, (row) => seconds(perCall(after, row)), (row) => perCall(after, row) || 0],
+    before && ["per call", "ratio", true, (row) => factor(ratio(row)), (row) => functions.ratio[row]],
+    !before && ["per call", "each", true, (row) => seconds(each(row)), (row) => each(row) || 0],
     after.wait && ["CPU queue", "wait", true, (row) => seconds(after.wait[row]), (row) => after.wait[row]],
     ["calls", "calls", true, calls, (row) => after.ncalls[row]],
   ].filter(Boolean);
