@@ -127,6 +127,11 @@ def table(tab: Tab) -> list[list[str]]:
     return rows
 
 
+def column(tab: Tab, title: str) -> int:
+    heads = texts(tab, "#table-rows thead th")
+    return next(i for i, head in enumerate(heads) if head.startswith(title))
+
+
 def heading(tab: Tab, title: str) -> str:
     """Selector of the button of a heading."""
     key = tab.run(
@@ -532,7 +537,7 @@ def test_numbers_read_as_everywhere_else(tab: Tab, pages: Path) -> None:
     tab.open(page)
     tab.click("#table-more")
     shown = {row[1]: row for row in table(tab)}
-    at = next(i for i, text in enumerate(texts(tab, "#table-rows thead th")) if text.startswith("candidate"))
+    at = column(tab, "candidate")
     for i, value in enumerate(values):
         assert shown[f"f{i:02}"][at] == units.seconds(value), value
 
@@ -569,6 +574,21 @@ def test_per_call_is_what_the_other_reports_say(tab: Tab, tmp_path: Path) -> Non
         )
         assert {row[1]: row[at] for row in table(tab)} == wanted
         assert units.UNKNOWN in wanted.values()
+
+
+def test_what_samples_may_have_missed_has_no_change(tab: Tab, tmp_path: Path) -> None:
+    rows = [
+        build.Row("missed", "a.py", after=(9.0, 1), match="unseen"),
+        build.Row("missed-too", "a.py", before=(8.0, 1), match="unseen"),
+        build.Row("new", "a.py", after=(1.0, 1), match="new"),
+        build.Row("gone", "a.py", before=(2.0, 1), match="gone"),
+    ]
+    diff = replace(build.quiet(), table=build.table(rows))
+    (tmp_path / "page.html").write_text(of_runs(diff, build.foreign_run()), encoding="utf-8")
+    tab.open(tmp_path / "page.html")
+    at = column(tab, "change")
+    changes = [("gone", "-2.00 s"), ("new", "+1.00 s"), ("missed", "–"), ("missed-too", "–")]
+    assert [(row[1], row[at]) for row in table(tab)] == changes
 
 
 def test_it_says_what_it_says_without_a_script(tab: Tab, pages: Path) -> None:

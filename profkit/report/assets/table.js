@@ -18,10 +18,12 @@ function startTable() {
     const now = text(after), was = before ? text(before) : now;
     return was === now ? now : `${was} → ${now}`;
   };
-  const lacking = (side, row) => (functions.match[row] === "unseen" ? UNKNOWN : side === after ? "gone" : "new");
+  const unseen = (row) => functions.match[row] === "unseen";
+  const lacking = (side, row) => (unseen(row) ? UNKNOWN : side === after ? "gone" : "new");
   const rank = (row) => both((side) => (none(side, row) ? lacking(side, row) : `#${side.rank[row]}`));
   const calls = (row) => both((side) => (none(side, row) ? UNKNOWN : side.calls(row)));
-  const delta = (row) => after[measure][row] - before[measure][row];
+  // Not known where one side may have missed the function.
+  const delta = (row) => (unseen(row) ? NaN : after[measure][row] - before[measure][row]);
   const LAST = Number.MAX_SAFE_INTEGER;
 
   // heading, sort key, greatest first, text of a row, value to sort by
@@ -30,7 +32,7 @@ function startTable() {
     ["function", "name", false, null, null],
     before && ["baseline", "before", true, (row) => time(before, row), (row) => before[measure][row]],
     [before ? "candidate" : "seconds", "after", true, (row) => time(after, row), (row) => after[measure][row]],
-    before && ["change", "change", true, (row) => change(before[measure][row], after[measure][row]), (row) => Math.abs(delta(row))],
+    before && ["change", "change", true, (row) => change(0, delta(row)), (row) => Math.abs(delta(row)) || 0],
     ["share", "share", true, (row) => share(after[measure][row] / after.whole[measure]), (row) => after[measure][row]],
     before && ["per call", "ratio", true, (row) => factor(ratio(row)), (row) => functions.ratio[row]],
     !before && ["per call", "each", true, (row) => seconds(each(row)), (row) => each(row) || 0],
