@@ -132,8 +132,13 @@ def diagnose(
     sizes = sizes_of(limits, interpreter, environ)
     planned_ranks = ranks or (limits.ranks.here if limits.ranks is not None else 1)
     cpus = limits.effective
-    if ranks is None and limits.ranks is not None and limits.ranks.bound:
-        cpus = min(float(limits.cpus), cpus * planned_ranks)
+    if ranks is None and limits.ranks is not None:
+        granted, variable = limits.slurm or (0, "")
+        if limits.ranks.bound:
+            cpus = min(float(limits.cpus), cpus * planned_ranks)
+        elif limits.ranks.launcher == "Slurm" and variable == "SLURM_CPUS_PER_TASK":
+            # Granted to each rank; those that are not bound share the CPUs of all.
+            cpus = replace(limits, slurm=(granted * planned_ranks, variable)).effective
     pooled = None
     if load is not None:
         demand = _seen(load, planned_ranks, cpus)
@@ -172,7 +177,9 @@ def _launches(
         if not ranks_seen and launcher_of(replace(found.limits, ranks=None, slurm=None), command):
             return ()  # the command ended before its launcher started a rank
         ranks *= ranks_seen or 1
-        workers = sum(crew.processes for crew in crews if crew.role == "worker" and crew.threads) // ranks
+        # Inside a job, one of its ranks was watched, with its workers.
+        workers = sum(crew.processes for crew in crews if crew.role == "worker" and crew.threads)
+        workers //= ranks_seen or 1
     own = launcher_of(found.limits, command)
     if asked is None and not own and ranks < 2 and not workers:
         return ()

@@ -293,6 +293,15 @@ def test_bound_ranks_have_cpus_of_their_own_and_others_share() -> None:
     assert diagnose(shared, NUMPY, {}).demand.factor == 4
 
 
+def test_unbound_tasks_of_slurm_share_what_was_granted_to_all() -> None:
+    granted = (2, "SLURM_CPUS_PER_TASK")
+    step = replace(BOUND, affinity=ALL, slurm=granted, ranks=Ranks("Slurm", 3, False, "none"))
+    assert diagnose(step, NUMPY, {}).demand.cpus == 6
+    # Those of torchrun share the CPUs of its one task; a plan is one for the CPUs of this task.
+    assert diagnose(replace(step, ranks=Ranks("torchrun", 3, False)), NUMPY, {}).demand.cpus == 2
+    assert diagnose(step, NUMPY, {}, ranks=3).demand.cpus == 2
+
+
 def test_a_library_without_a_variable_is_named() -> None:
     found = diagnose(EIGHT, python("duckdb", "polars"), {}, ranks=8)
     assert found.advice == (("POLARS_MAX_THREADS", "1"),)
@@ -400,6 +409,14 @@ def test_variables_are_advised_where_they_help_and_the_rest_is_the_programs_own(
     assert risk(found).headline == (
         "1 process × 8 threads + 6 workers × 1 thread = 14 runnable threads for 2 CPUs: 7.00× oversubscribed"
     )
+
+
+def test_workers_of_the_one_rank_that_was_watched_are_its_own() -> None:
+    """As by ``mpirun -n 4 profkit doctor -- python train.py``."""
+    shared = replace(EIGHT, ranks=Ranks("Open MPI", 4, False))
+    rank = process(1, [thread(1, 0.5, 0.5)], role="rank", rank=0)
+    found = diagnose(shared, None, {}, load=seen(rank, *(worker(10 + n, 4, 4) for n in range(3))))
+    assert [(launch.ranks, launch.workers) for launch in found.launches] == [(4, 1)]
 
 
 @pytest.mark.parametrize(
