@@ -26,7 +26,7 @@ from profkit.report.document import (
     Waterfall,
     laid_out,
 )
-from profkit.report.functions import FunctionRow, Ranked, ranked_run, seconds_by, waits_only
+from profkit.report.functions import FunctionRow, Ranked, ranked_run, seconds_by, share_of, waits_only
 from profkit.report.imports import import_change_line, import_line
 from profkit.report.lines import line_sections
 from profkit.report.listed import Listed, Of
@@ -217,9 +217,9 @@ def _changed(diff: Diff, most: int) -> Table:
     )
 
 
-def _queued(wait: float, tottime: float) -> float | None:
-    """Return the part of a function's self time that it queued for a CPU."""
-    return min(1.0, float(wait / tottime)) if tottime > 0 else None
+def _queued(wait: float, whole: float) -> float | None:
+    """Return the part of a function's self time, or of its cumtime, that was queued for a CPU."""
+    return min(1.0, float(wait / whole)) if whole > 0 else None
 
 
 def _ranked(functions: Ranked, by: str, most: int) -> Table:
@@ -234,12 +234,17 @@ def _ranked(functions: Ranked, by: str, most: int) -> Table:
             break
         least = max(least, LEAST_PART * seconds)
         shown.append(row)
+
+    def queued(row: FunctionRow) -> float | None:
+        waited, whole = (row.cumwait, row.cumtime) if by == "cumtime" else (row.wait, row.tottime)
+        return None if waited is None else _queued(waited, whole)
+
     return Listed(shown).table(
         Of("function", lambda row: display_name(row.name), "name"),
         Of("active", lambda row: row.active, "seconds", there=by == "tottime"),
         Of("cumtime", lambda row: row.cumtime, "seconds", there=by == "cumtime"),
-        Of("share", lambda row: row.share, "share", 1),
-        Of("queued", lambda row: None if row.wait is None else _queued(row.wait, row.tottime), "share", 2),
+        Of("share", share_of(functions, by), "share", 1),
+        Of("queued", queued, "share", 2),
         Of("where", lambda row: location(row.key, row.file, row.line), "path", 3),
     )
 

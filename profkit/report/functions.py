@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,14 @@ def _by_design(functions: Ranked, limit: int) -> tuple[list[FunctionRow], list[F
     return work, [row for row in waiting if not limit or row.share >= SMALL_SHARE][: limit or None]
 
 
+def share_of(functions: Ranked, by: str) -> Callable[[FunctionRow], float]:
+    """Return what gives a function's share: of all active time, or by ``cumtime`` of the largest one."""
+    if by == "tottime":
+        return lambda row: row.share
+    most = float(functions.profile.cumtime.max(initial=0.0))
+    return lambda row: row.cumtime / most if most > 0 else 0.0
+
+
 def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, note: str) -> Table:
     profile, own = functions.profile, by == "tottime"
     # Waiting columns need room, so they appear only with noticeable waiting.
@@ -155,6 +163,7 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
     # Cumulative time includes the callees' waiting, which older run files lack.
     within = traced and by == "cumtime" and profile.cumwait is not None
     timed, counted = any(map(_error, shown)), any(map(_limits, shown))
+    share = share_of(functions, by)
     notes = [note]
     if note != WAITING_NOTE:
         notes = [
@@ -169,10 +178,12 @@ def _function_table(functions: Ranked, shown: Sequence[FunctionRow], by: str, no
         Of("rank", lambda row: row.rank, "rank"),
         Of("function", lambda row: display_name(row.name), "name"),
         Of("active", lambda row: row.active, "seconds", there=active),
+        Of("cumtime", lambda row: row.cumtime, "seconds", there=not own),
+        Of("share", share, "share", there=not own),
         Of("tottime", lambda row: row.tottime, "seconds", there=not active),
         Of("95 %", _error, "seconds", 3, there=timed),
-        Of("share", lambda row: row.share, "share"),
-        Of("cumtime", lambda row: row.cumtime, "seconds", 3 if own else 0),
+        Of("share", share, "share", there=own),
+        Of("cumtime", lambda row: row.cumtime, "seconds", 3, there=own),
         Of("calls", _calls, "count", 4),
         Of("calls, 95 %", _limits, "count", 6, there=counted),
         Of("per call", _per_call, "seconds", 5),

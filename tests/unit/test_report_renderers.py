@@ -16,8 +16,8 @@ from fuzz.oracles import check_terminal
 from profkit.api.reported import Layout
 from profkit.model import Notice, OpenCall, Process, Run
 from profkit.report import html as page
-from profkit.report import markdown, terminal
-from profkit.report.brief import brief_diff
+from profkit.report import markdown, svg, terminal
+from profkit.report.brief import brief_diff, brief_run
 from profkit.report.diffdoc import diff_document
 from profkit.report.document import Bullets, Document, Note, Section, Table, VerdictBlock
 from profkit.report.figures import Figures
@@ -350,3 +350,18 @@ def test_functions_are_listed_where_they_matter() -> None:
     assert len(functions.rows) <= 5
     # Where nothing changed no function matters.
     assert all(table.columns[0].title != "function" for table in tables(brief_diff(build.quiet())))
+
+
+def test_by_cumtime_shares_and_queues_are_of_the_cumtime() -> None:
+    run = build.captured_run()
+    brief = tables(brief_run(run, build.UNJUDGED, "cumtime"))[-1]
+    assert [column.title for column in brief.columns[1:4]] == ["cumtime", "share", "queued"]
+    whole = [row.cells[1:4] for row in brief.rows]
+    assert [share for _, share, _ in whole] == pytest.approx([1.0, 12.4 / 18, 5.9 / 18, 1.2 / 18])
+    assert {queued for *_, queued in whole} == {0.5}
+    full = show_document(run, by="cumtime", judged=build.UNJUDGED)
+    listed = next(b for s in full.sections if s.title == "Functions by cumtime" for b in s.blocks)
+    assert isinstance(listed, Table)
+    assert [column.title for column in listed.columns[2:5]] == ["cumtime", "share", "tottime"]
+    assert [row.cells[2:4] for row in listed.rows] == [cells[:2] for cells in whole]
+    assert "18.0 s, 100 %" in svg.render(full)
