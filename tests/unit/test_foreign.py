@@ -101,6 +101,14 @@ def test_frames_as_tools_write_them(text: str, frame: tuple[str, int, str]) -> N
     assert frame_of(text) == frame
 
 
+@pytest.mark.parametrize("part", [" (", "(1): ", "py::a:/", "a:", ".py) ("])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_long_frame_does_not_hold_the_reader_up(part: str, end: str) -> None:
+    """In time that grows with the square of the length, each would take minutes."""
+    text = "x" + part * 100_000 + end
+    assert frame_of(text)[2] in text
+
+
 def test_threads_and_processes_of_collapsed_stacks(tmp_path: Path) -> None:
     run = read(
         tmp_path,

@@ -193,8 +193,9 @@ def _last_part(qualname: str) -> str:
     return last if last.isidentifier() or last.startswith("<") else qualname
 
 
-#: ``name (file:line)`` of py-spy and VizTracer; native frames of py-spy have a library and no line.
-_NAME_FILE_LINE = re.compile(r"(.+) \((.+):(\d{1,9})\)")
+#: ``name (file:line)`` of py-spy and VizTracer; native frames of py-spy have a library and no line. The end is
+#: looked at first: without it, each of many parentheses would be tried.
+_NAME_FILE_LINE = re.compile(r"(?=.*:\d{1,9}\)\Z)(.+) \((.+):(\d{1,9})\)")
 #: ``name (file)`` of py-spy's Python functions without lines (``--nolineno``).
 _NAME_FILE = re.compile(r"([^()]+) \((.+\.py[wx]?|<[^()]+>)\)")
 #: ``file:name:line`` of Tachyon and Austin; the colon after the file is not one of a C++ name (``::``).
@@ -207,6 +208,8 @@ _TRAMPOLINE = re.compile(r"py::(.+?):((?:/|[A-Za-z]:|<|\.).*?)(?:\+0x[0-9a-f]+)?
 
 def frame_of(text: str) -> Frame:
     """Return file, line and name of a frame's text; a frame without a file is native."""
+    if "\n" in text:
+        return NATIVE, 0, text
     if found := _TRAMPOLINE.fullmatch(text):
         return found[2], 0, found[1]
     if found := _NAME_FILE_LINE.fullmatch(text):
