@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.formats import load_side
+from profkit.formats import join_ranks, load_side
 from profkit.measure.side_facts import side_facts
 from profkit.model import Notice, Pause, Pool, Profile, Run, RunSet, Thread
 from profkit.report.wording.verdicts import comparison_block
@@ -22,6 +22,7 @@ from profkit.verdict.thresholds import value
 from profkit.verdict.types import CAUSES, Advice, Diff, Evidence, Verdict
 from tests.builders import Row, captured, foreign, profile, timed, with_main, with_thread
 from tests.programs import ACQUIRE, PROJECT_FILE, QUEUE_GET, Fn, compare, diffed, one_side, program, training
+from tests.rank_files import Did, rank_run
 
 #: Ten functions of a few tenths of a second: 3.2 s in all.
 BASE = [Row("m.py", 10 * i, f"f{i}", 100, 0.32, source=f"s{i}") for i in range(10)]
@@ -607,6 +608,20 @@ def test_more_workers_are_the_cause_in_a_program_that_queued_before_as_well() ->
     # As many of them, or more that do not queue, explain nothing.
     assert compare(before, ranks(4, 3.0, 9.0)).read("settings.queue") == 0.0
     assert judge(compare(before, ranks(16, 0.2, 9.0))).cause != "contention"
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_functions_part_of_the_lost_time_is_that_of_one_rank(size: int) -> None:
+    """The functions have the time of all ranks, and the lost time is that of one."""
+
+    def side(gradient: float) -> RunSet:
+        did = {"load": Did(100, 8.0), "gradient": Did(100, gradient)}
+        ranks = [rank_run(rank, did, size=size, wall=8.0 + gradient) for rank in range(size)]
+        return one_side(join_ranks(ranks))
+
+    case = compare(side(1.0), side(3.0))
+    assert case.account.program_s == pytest.approx(2.0)
+    assert case.read("function.of-lost") == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(("queued", "cause"), [(9.0, "contention"), (0.2, "start-up")])

@@ -132,7 +132,9 @@ def _uncalled_part(case: Case) -> float | None:
     if row < 0:
         return 0.0
     held = float(table.baseline.cumtime[~table.candidate.present & table.uncalled].max(initial=0.0))
-    return min(1.0, max(0.0, float(table.candidate.cumtime[row]) - held) / lost)
+    # Functions have the time of all ranks, of which each lost as much.
+    added = float(table.candidate.cumtime[row]) / max(1, case.now.mains) - held / max(1, case.before.mains)
+    return min(1.0, max(0.0, added) / lost)
 
 
 def _uncalled_same(case: Case) -> bool | None:
@@ -334,7 +336,7 @@ CODE_AND_CALLS: Mapping[str, Reading] = {
     "function.of-lost": Reading(
         "share",
         "added time of function.subject, as a part of the lost time",
-        lambda case: of_lost(case.account, case.signals.movement.top_gain),
+        lambda case: of_lost(case.account, case.signals.movement.top_gain / max(1, case.now.mains)),
     ),
     "function.apart": Reading(
         "factor",

@@ -31,7 +31,9 @@ def _with_work(case: Case) -> bool:
     if isinstance(calls, (int, float)) and case.number("calls.everywhere") >= value("work.everywhere"):
         least = calls.low if isinstance(calls, Bounded) else calls
         more = calls if least >= value("work.calls") else more
-    cpu = sum(map(case.account.seconds, ("work", "code", "speed"))) / ran if ran > 0 else 0.0
+    # The account is of one path, and what ran is of all ranks.
+    added = sum(map(case.account.seconds, ("work", "code", "speed"))) * max(1, case.before.mains)
+    cpu = added / ran if ran > 0 else 0.0
     if 1.0 + cpu >= value("time.drift"):
         more = max(more, 1.0 + cpu)
     return more > 1.0 and now <= before * more * value("time.noticed")
