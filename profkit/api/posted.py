@@ -58,7 +58,9 @@ def ticket(
         "report.json": Json().render(report, rows),
     }
     runs = result.runs(full_paths)
-    readme = archive_readme((*texts, *runs), masked=not full_paths, version=__version__)
+    hidden = result._masking.get("names_hidden", False)
+    members = (*texts, *runs)
+    readme = archive_readme(members, masked=not full_paths, names_hidden=hidden, version=__version__)
     folder = PurePath(attachment).stem
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:

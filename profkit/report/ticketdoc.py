@@ -128,12 +128,17 @@ _MASKED = """\
 Removed from every file here: home directories, user and host names, the working directory and the directory
 of the program, secrets, and everything in command lines that is not known to be harmless. They are replaced
 by `~`, `host-a`, `<project>`, `<site>`, `<dir>`, `<text 8>` and the like; equal placeholders stand for equal
-texts. Names of functions, NVTX ranges, threads, packages and profiled files are unchanged.
+texts. {names}
+"""
+_NAMES_SHOWN = "Names of functions, NVTX ranges, threads, packages and profiled files are unchanged."
+_NAMES_HIDDEN = """\
+In names of functions, NVTX ranges, threads, modules and profiled files, words that are not public
+are pseudonyms such as `n_7ad4e92659`; a word has the same one in every file here.\
 """
 _UNMASKED = "Nothing was masked: paths, users, host names and command lines are as they were recorded.\n"
 
 
-def archive_readme(members: Sequence[str], *, masked: bool, version: str) -> str:
+def archive_readme(members: Sequence[str], *, masked: bool, names_hidden: bool = False, version: str) -> str:
     # Several runs of a side are in a folder.
     sides = list(dict.fromkeys(member.partition("/")[0] for member in members if member.endswith(".prof")))
     again = f"profkit {'diff' if len(sides) > 1 else 'show'} {' '.join(sides)}"
@@ -142,7 +147,8 @@ def archive_readme(members: Sequence[str], *, masked: bool, version: str) -> str
     for member in members:
         what, opened = _MEMBERS["." + member.rpartition(".")[2]]
         lines.append(f"| `{member}` | {what} | {opened.replace('FILE', member)} |")
-    lines += ["", "## What was masked", "", _MASKED if masked else _UNMASKED]
+    removed = _MASKED.format(names=_NAMES_HIDDEN if names_hidden else _NAMES_SHOWN)
+    lines += ["", "## What was masked", "", removed if masked else _UNMASKED]
     lines += ["## Recreate the report", "", "```sh", again, "```", ""]
     return "\n".join(lines)
 

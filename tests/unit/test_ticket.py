@@ -105,6 +105,17 @@ def test_full_paths_of_a_ticket_are_said(tmp_path: Path) -> None:
     assert "Nothing was masked" in (tmp_path / "t" / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("option", [(), ("--mask-names",)])
+def test_whether_names_are_masked_is_said(
+    option: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    run("show", SIDES[0], "--ticket", *option, "-o", tmp_path / "t.md")
+    unpacked(tmp_path / "t.zip", tmp_path)
+    readme = (tmp_path / "t" / "README.md").read_text(encoding="utf-8")
+    assert ("are unchanged" in readme, "are pseudonyms" in readme) == (not option, bool(option))
+
+
 @pytest.mark.parametrize("option", words_of("--format=json -ox.html -ox.json --format=terminal"))
 def test_a_ticket_is_markdown(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused(capsys, "diff", *SIDES, "--ticket", option)
