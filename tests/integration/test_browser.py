@@ -20,7 +20,7 @@ from profkit.compare.call_table import CallSide, CallTable
 from profkit.model import Run, Series, Slice, ThreadSamples
 from profkit.report import html, units
 from profkit.report.diffdoc import diff_document
-from profkit.report.document import Cell, Document, Table, format_one
+from profkit.report.document import Cell, Document, Table, format_cell
 from profkit.report.pictures import diff_figures, run_figures
 from profkit.report.showdoc import show_document
 from profkit.report.wording.functions import display_name
@@ -549,9 +549,8 @@ def per_call(document: Document) -> dict[Cell, str]:
         assert isinstance(block, Table)
         titles = [column.title for column in block.columns]
         name, at = titles.index("function"), titles.index("per call")
-        for cells in (row.cells for row in block.rows):
-            text = cells[at]
-            found[cells[name]] = text if isinstance(text, str) else format_one("seconds", text)
+        for row in block.rows:
+            found[row.cells[name]] = format_cell(block.columns[at], row.cells[at])
     return found
 
 
