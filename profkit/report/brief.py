@@ -203,9 +203,10 @@ def _changed(diff: Diff, most: int) -> Table:
     least = max(noise.MIN_SECONDS, LEAST_PART * float(np.abs(change).max(initial=0.0)))
     order = takewhile(lambda i: abs(change[i]) >= least, np.argsort(-np.abs(change), kind="stable").tolist())
     working = (i for i in order if not waits_only(table, i))
-    title = "self time" if by == "tottime" else "cumtime"
-    was, now = table.baseline.share, table.candidate.share
-    waited, whole = table.candidate.wait, table.candidate.tottime
+    side, own = table.candidate, by == "tottime"
+    title = "self time" if own else "cumtime"
+    was, now = table.baseline.share, side.share
+    waited, whole = (side.wait, side.tottime) if own else (side.cumwait, side.cumtime)
     return Listed(islice(working, most)).table(
         Of("function", lambda i: display_name(table.name[i]), "name"),
         Of(title, lambda i: Pair(float(before[i]), float(after[i])), "change"),
