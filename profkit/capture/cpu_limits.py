@@ -134,7 +134,9 @@ def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | Non
     for name, launcher in inner:
         here = _number(environ.get(name, ""))
         if here:
-            return Ranks(launcher, here, allowed < cpus and not policy.startswith("none"), policy)
+            # torchrun's ranks share what it was given, whoever narrowed that.
+            binds = launcher != "torchrun" and not policy.startswith("none")
+            return Ranks(launcher, here, allowed < cpus and binds, policy)
     if "SLURM_STEP_ID" in environ and "SLURM_PROCID" in environ:
         # "4(x2),3": tasks of each node. This node's entry is unknown, so take the most.
         tasks = environ.get("SLURM_STEP_TASKS_PER_NODE") or environ.get("SLURM_TASKS_PER_NODE", "")

@@ -229,10 +229,10 @@ def test_slurm_grants_a_task_its_cpus_and_a_batch_script_those_of_its_node() -> 
             Ranks("Open MPI", 4, False, "none"),
         ),
         ("MPI_LOCALNRANKS=2", Ranks("MPICH (Hydra)", 2, True)),
-        ("LOCAL_WORLD_SIZE=2 RANK=0", Ranks("torchrun", 2, True)),
+        ("LOCAL_WORLD_SIZE=2 RANK=0", Ranks("torchrun", 2, False)),
         (
             "OMPI_COMM_WORLD_LOCAL_SIZE=1 LOCAL_WORLD_SIZE=4 TORCHELASTIC_RUN_ID=none",
-            Ranks("torchrun", 4, True),
+            Ranks("torchrun", 4, False),
         ),
         ("PMI_RANK=1", Ranks("PMI", 1, True)),
         ("SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_TASKS_PER_NODE=4(x2),3", Ranks("Slurm", 4, True)),
@@ -244,6 +244,13 @@ def test_launchers_say_how_many_ranks_are_here(environ: str, ranks: Ranks | None
     assert ranks_of(given, 2, 8) == ranks
     # Those that may use all CPUs are not bound.
     assert ranks is None or not ranks_of(given, 8, 8).bound
+
+
+def test_ranks_of_torchrun_share_the_cpus_that_another_launcher_gave_it() -> None:
+    """As by ``mpirun -np 2 --map-by ppr:1:node torchrun --nproc-per-node 4``, 8 of 64 CPUs for each torchrun."""
+    given = {"OMPI_COMM_WORLD_LOCAL_SIZE": "1", "LOCAL_WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "none"}
+    narrowed = replace(BOUND, affinity=ALL, affinity_cores=8, ranks=ranks_of(given, 8, 64))
+    assert diagnose(narrowed, NUMPY, {}).demand.cpus == 8
 
 
 def test_a_python_is_asked_without_the_working_directory(
