@@ -15,7 +15,7 @@ import numpy as np
 
 from profkit.measure.range_waiting import range_waiting
 from profkit.model import Process
-from profkit.model.arrays import Floats, Ints, quantile, ratio
+from profkit.model.arrays import Bools, Floats, Ints, quantile, ratio
 from profkit.model.ranges import MARK, OPEN, Ranges
 
 #: Replaces numbers in a folded name.
@@ -52,7 +52,7 @@ class RangeRow:
     `names` counts the folded names, `count` the ranges that began, or marks, `unbalanced` those without an
     end. Times are of ended ranges (else 0 and ``None``); nested ranges of one name count twice in the total.
     `parent` is the row around most of its time, ``None`` without one. `wait_s` is queueing inside, ``None``
-    where not measured (see `range_waiting`).
+    where not measured (see `range_waiting`). `share_of_parent` is of the parent's ended ranges, and in them.
     """
 
     key: RangeKey
@@ -195,7 +195,7 @@ def _size(change: RangeChange) -> tuple[float, str, str]:
 def _grouped(processes: Sequence[Process], folded: Mapping[str, str]) -> dict[RangeKey, _Group]:
     number: dict[RangeKey, int] = {}
     names: list[set[str]] = []
-    groups, durations, open_, parents, waits = [], [], [], [], []
+    groups, durations, open_, parents, closed, waits = [], [], [], [], [], []
     for process in processes:
         part = process.ranges
         if part is None:
@@ -207,9 +207,9 @@ def _grouped(processes: Sequence[Process], folded: Mapping[str, str]) -> dict[Ra
         groups.append(group)
         durations.append(part.duration_s)
         open_.append((part.end_ns == OPEN) & (part.kind != MARK))
-        parents.append(
-            np.where(part.parent >= 0, group[np.maximum(part.parent, 0)], -1) if len(part) else group
-        )
+        outside, inner = np.maximum(part.parent, 0), part.parent >= 0
+        parents.append(np.where(inner, group[outside], -1) if len(part) else group)
+        closed.append(inner & part.ended[outside] if len(part) else inner)
     if not number:
         return {}
     keys = list(number)
@@ -220,7 +220,7 @@ def _grouped(processes: Sequence[Process], folded: Mapping[str, str]) -> dict[Ra
     total = np.bincount(group, np.nan_to_num(duration), len(keys))
     order = np.lexsort((duration, group))
     bounds = np.concatenate([[0], np.cumsum(count)])
-    around = _around(group, parent, np.nan_to_num(duration), len(keys))
+    around = _around(group, parent, np.nan_to_num(duration), np.concatenate(closed), len(keys))
     wait, measured = (
         np.bincount(group, np.concatenate(part), len(keys)) for part in zip(*waits, strict=True)
     )
@@ -269,16 +269,21 @@ def _numbers(
     return found[inverse.reshape(-1)]
 
 
-def _around(group: Ints, parent: Ints, duration: Floats, n: int) -> dict[int, tuple[int, float]]:
-    """Return, for each group, the other group around most of its time, and that time."""
+def _around(
+    group: Ints, parent: Ints, duration: Floats, closed: Bools, n: int
+) -> dict[int, tuple[int, float]]:
+    """Return, for each group, the other group around most of its time, and that time in its ended ranges."""
     inside = (parent >= 0) & (parent != group)
     pairs, where = np.unique(group[inside] * n + parent[inside], return_inverse=True)
-    seconds = np.bincount(where.reshape(-1), duration[inside], len(pairs))
+    seconds, in_ended = (
+        np.bincount(where.reshape(-1), time[inside], len(pairs)) for time in (duration, duration * closed)
+    )
+    most: dict[int, float] = {}
     best: dict[int, tuple[int, float]] = {}
-    for pair, time in zip(pairs.tolist(), seconds.tolist(), strict=True):
+    for pair, time, shared in zip(pairs.tolist(), seconds.tolist(), in_ended.tolist(), strict=True):
         child, outer = divmod(pair, n)
-        if child not in best or time > best[child][1]:
-            best[child] = (outer, time)
+        if child not in most or time > most[child]:
+            most[child], best[child] = time, (outer, shared)
     return best
 
 

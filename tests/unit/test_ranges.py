@@ -100,6 +100,23 @@ def test_sums_by_name() -> None:
     assert (tick.key.mark, tick.count, tick.total_s, tick.median_s) == (True, 9, 0.0, None)
 
 
+def test_the_part_of_a_parent_that_is_left_open() -> None:
+    told = [
+        *(("epoch", 0.0, 10.0, -1), ("step", 0.0, 8.0, 0), ("load", 0.0, 2.0, 1)),
+        *(
+            ("epoch", 10.0, None, -1),
+            ("step", 10.0, 25.0, 3),
+            ("eval", 25.0, None, -1),
+            ("load", 25.0, 29.0, 5),
+        ),
+    ]
+    rows = {row.key.name: row for row in range_rows(processes(ranges_of(told)))}
+    step, load = rows["step"], rows["load"]
+    assert (step.total_s, step.parent, step.share_of_parent) == (23.0, RangeKey("epoch", ""), 0.8)
+    # By all its time, most of it was in a range of which none ended.
+    assert (load.parent, load.share_of_parent) == (RangeKey("eval", ""), None)
+
+
 def spread(name: str, factor: float = 1.0) -> Ranges:
     durations = factor * np.linspace(1.0, 2.0, 40)
     return ranges_of([(name, 0.0, float(d), -1) for d in durations])
