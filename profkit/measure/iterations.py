@@ -287,6 +287,9 @@ def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
         return float(said.batch_size), "--batch-size"
     if not len(payload) or np.isnan(payload).any() or (payload <= 0).any():
         return None, ""
-    if len(payload) > 1 and (np.diff(payload) > 0).all():
-        return None, ""  # it counts the iterations
+    step = np.diff(payload)
+    # It counts the iterations, perhaps anew in each epoch, or the epochs. A last batch may be smaller.
+    epochs = step.any() and np.isin(step, (0, 1)).all()
+    if len(step) and ((step > 0).all() or (step == 1).mean() >= 0.5 or epochs):
+        return None, ""
     return float(payload.mean()), "payload"

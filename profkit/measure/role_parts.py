@@ -94,7 +94,9 @@ def _by_words(name: str) -> int:
 
 
 def _means(pattern: str, name: str) -> bool:
-    return pattern_of(pattern) == pattern_of(name) or fnmatchcase(name, pattern)
+    # As written, too: in ``conv1*`` and ``[0-9]`` the digits are no number.
+    wanted, known = pattern_of(pattern), pattern_of(name)
+    return wanted == known or fnmatchcase(known, wanted) or fnmatchcase(name, pattern)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

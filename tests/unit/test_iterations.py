@@ -196,7 +196,10 @@ def test_samples_from_the_payload_or_the_user() -> None:
     assert (even.batch, even.batch_from) == (32.0, "payload")
     assert even.samples_per_s == pytest.approx(800.0)
     assert model([32] * 9 + [16]).batch == pytest.approx(30.4), "the last batch of an epoch is smaller"
-    assert model(list(range(1, 11))).batch is None, "a payload that counts the iterations is no batch"
+    assert model(([32] * 4 + [7]) * 2).batch == pytest.approx(27.0)
+    assert model([16, 16, 16, 32, 32, 32, 64, 64, 64, 64]).batch == pytest.approx(40.0), "a batch that grows"
+    for counts in (range(1, 11), [*range(1, 6)] * 2, [*range(3, 6), *range(1, 6), 1, 2], [1] * 5 + [2] * 5):
+        assert model(list(counts)).batch is None, "a payload that counts iterations or epochs is no batch"
     told = model(list(range(10)), IterationNames(batch_size=8))
     assert (told.batch, told.batch_from, told.samples_per_s) == (8.0, "--batch-size", pytest.approx(200.0))
 
@@ -208,6 +211,22 @@ def test_nothing_to_say() -> None:
         assert model_of(events) is None
     assert typical_model([None]) is None
     assert model_sections(None) == change_sections((None, None)) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("epoch 1 *", ["epoch {n} run", "epoch 1 all"]),
+        ("epoch*", ["epoch {n} run", "epoch 1 all"]),
+        ("epoch 7 run", ["epoch {n} run"]),
+        ("conv1*", ["conv1d"]),
+        ("layer [0-3]", ["layer 3"]),
+    ],
+)
+def test_names_with_numbers_and_wildcards(pattern: str, meant: Sequence[str]) -> None:
+    names = ["epoch {n} run", "epoch 1 all", "conv1d", "conv2d", "layer 3", "layer {n} x"]
+    roles = roles_of(names, (), IterationNames(iteration=(pattern,)))
+    assert [name for name, role in roles.items() if role == ITERATION] == meant
 
 
 def test_names_that_do_not_exist_are_bad_usage() -> None:
