@@ -21,7 +21,7 @@ from profkit.measure.size_calls import SizeCall
 from profkit.model import PROJECT, FunctionKey, Host, Pool, Process, Profile, Run, Thread, ThreadSamples
 from profkit.model.pools import holding_variable
 from profkit.report.inventory_sections import pool_differences, pool_sections
-from profkit.verdict.advice.size_limits import limit_advice
+from profkit.verdict.advice.size_limits import limit_advice, program_at
 from profkit.verdict.types import Advice
 from tests.builders import manifest
 from tests.records import record
@@ -385,6 +385,44 @@ class TestAdvice:
 
     def test_what_fits_needs_nothing(self) -> None:
         assert self.advice(process(BLAS)) == ()
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "srun -n 8 --pty",
+        "srun -n 8 -K",
+        "srun --exclusive -KuX -n 8",
+        "srun -q debug --chdir /scratch/run -o out/log.txt",
+        "srun -n 8 --of-a-later-version",
+        "mpirun -np 8 -bind-to-core",
+        "mpirun -np 8 --display-allocation --map-by node",
+        "mpirun --prefix /opt/mpi --mca btl /dev/none -x PATH=/opt/bin -np 8 -nolocal",
+        "mpiexec.hydra -n 8 -genvall -s all -genv HOME /home/me -wdir /scratch/run",
+        "mpiexec -n 8 --of-a-later-version",
+        "horovodrun -np 8 --gloo",
+        "torchrun --nproc-per-node 8 --log-dir /scratch/log --no-python",
+    ],
+)
+def test_the_program_is_seen_behind_all_options_of_its_launcher(launcher: str) -> None:
+    for program in ("./solver in.txt", "./solver -n 4", "/opt/bin/solver", "bin/solver in.txt"):
+        command = (*launcher.split(), *program.split())
+        assert " ".join(command[program_at(command) :]) == program
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "srun -K -o out/log.txt",
+        "mpirun -np 8 --wdir /scratch --display-map",
+        "mpirun -tune /etc/x --mca a /b -x PATH=/bin",
+        "torchrun --log-dir /scratch/log --no-python",
+    ],
+)
+def test_a_directory_or_file_of_a_launcher_is_no_program(launcher: str) -> None:
+    words = launcher.split()
+    assert program_at((*words, "solver", "in.txt")) == len(words)
+    assert program_at(words) == len(words)
 
 
 class TestReports:
