@@ -22,7 +22,8 @@ from profkit.verdict.advice.size_limits import program_at
 #: Words of option names that take a number of threads or processes; a rank, a job or a CPU may be one of many.
 _COUNTS = re.compile(
     r"(?:^|[-_.])(?:(?:n|num|max)?(?:threads|workers|procs|processes|ranks|cores|jobs|cpus)|parallel(?:ism)?"
-    r"|n(?:thread|proc|core|cpu|job)|(?:thread|worker|core|cpu)$)(?:$|[-_.])",
+    r"|n(?:thread|proc|core|cpu|job)|(?:n|num)[-_]?(?:proc(?:ess)?|job)(?=$|[-_]per[-_])"
+    r"|(?:thread|worker|core|cpu)$)(?:$|[-_.])",
     re.IGNORECASE,
 )
 #: Short options of launchers that take such a number; ``-j`` is one of any program.

@@ -450,6 +450,11 @@ def test_a_pool_that_was_not_measured_has_its_variable(pool: Pool, variable: str
             "train --num_workers 9 --data.nthreads=9 --n_jobs 9 -j 9",
             "--num_workers --data.nthreads --n_jobs -j",
         ),
+        (
+            "train --num_proc 9 --num-proc=9 --dataset_num_proc 9 --n_process 9 --n-proc 9 --num_job 9",
+            "--num_proc --num-proc --dataset_num_proc --n_process --n-proc --num_job",
+        ),
+        ("train --rank 9 --num-rank 9 --num-job-retries 9 --n_core_hours 9", ""),
         ("mpirun -n 9 ./train -n 1000 --cpus 9", "-n --cpus"),
     ],
 )
