@@ -2,7 +2,10 @@
 #include "hook.h"
 
 #include <frameobject.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #define Py_BUILD_CORE 1
 #if PY_VERSION_HEX < 0x03090000
 #include <internal/pycore_pystate.h>
@@ -166,17 +169,38 @@ static inline PyObject *run_as_due(PyThreadState *thread, frame_to_run *frame, i
 
 #if PY_VERSION_HEX >= 0x030B0000
 /* Python 3.11 makes Python calls without the C stack, unless a frame evaluation function is set. Beyond this stack
- * size frames are left alone; it suffices for more calls than Python's default limit. */
-#define MOST_STACK (1 << 20)
+ * size, or a quarter of what is left of the stack, frames are left alone. For Python's default limit it mostly suffices. */
+#define MOST_STACK ((size_t)1 << 20)
 
 static PyObject *run_frame(PyThreadState *thread, frame_to_run *frame, int throwing);
 
+/* What is left of this thread's stack, 0 if it is not known. That of the main thread grows up to its limit. */
+static size_t stack_left(const char *here) {
+    if (kernel_thread_id() == getpid()) {
+        struct rlimit limit;
+        return getrlimit(RLIMIT_STACK, &limit) ? 0 : limit.rlim_cur;
+    }
+    pthread_attr_t attributes;
+    void *lowest = NULL;
+    size_t bytes;
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &lowest, &bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    return lowest ? (size_t)(here - (const char *)lowest) : 0;
+}
+
 static void look_at_stack(void) {
     static FAST_THREAD_LOCAL const char *begin = NULL;
+    static FAST_THREAD_LOCAL size_t most = 0;
     const char here = 0;
-    if (UNLIKELY(!begin))
+    if (UNLIKELY(!begin)) {
         begin = &here;
-    if (UNLIKELY(begin - &here > MOST_STACK) && runner() == run_frame)
+        most = stack_left(begin) / 4;
+        if (most > MOST_STACK)
+            most = MOST_STACK;
+    }
+    if (UNLIKELY(begin - &here > (ptrdiff_t)most) && runner() == run_frame)
         set_runner(_PyEval_EvalFrameDefault);
 }
 #else
