@@ -250,7 +250,7 @@ def test_threads_that_take_turns_are_the_cause(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_what_workers_import_is_their_start(tmp_path: Path) -> None:
-    (tmp_path / "slow_to_import.py").write_text("total = sum(i * i for i in range(6_000_000))\n")
+    (tmp_path / "slow_to_import.py").write_text("total = sum(i * i for i in range(15_000_000))\n")
     none, some = both(tmp_path, STARTS, "workers")
     account = diff(none, some).account
     # Beside other tests the workers also queue for a CPU, which is no part of their start.
