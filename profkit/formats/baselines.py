@@ -206,7 +206,7 @@ class Store:
             yield
         except OSError as error:
             where, problem = error.filename or self.directory, error.strerror or error
-            hint = "name another directory with --dir or PROFKIT_BASELINES"
+            hint = "name another directory with PROFKIT_BASELINES"
             raise UsageError(f"{where}: {problem}; {hint}") from error
 
 

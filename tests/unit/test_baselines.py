@@ -117,6 +117,14 @@ def test_bad_input_gives_one_line(project: Path, capsys: Capture) -> None:
         store.read("main")
 
 
+def test_where_it_cannot_be_kept_a_directory_is_advised_that_diff_also_reads(
+    project: Path, capsys: Capture
+) -> None:
+    (project / "file").write_text("")
+    said = refused(capsys, "baseline", "save", "main", "../a.prof", "--dir", project / "file" / "kept")
+    assert said.strip().endswith("; name another directory with PROFKIT_BASELINES")
+
+
 def test_a_damaged_one_can_be_removed(project: Path) -> None:
     store = store_of()
     for name in ("a", "b", "c"):
