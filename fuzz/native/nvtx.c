@@ -71,7 +71,7 @@ static void hear_pop(uint32_t domain)
     pops_heard++;
 }
 
-static const struct range_listener hearing = {sizeof hearing, hear_push, hear_pop, NULL};
+static const struct range_listener hearing = {sizeof hearing, hear_push, hear_pop, NULL, NULL};
 
 int LLVMFuzzerInitialize(int *count, char ***words);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

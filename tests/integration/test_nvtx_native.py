@@ -159,6 +159,15 @@ def test_forks_beside_busy_threads(plain: Built, tmp_path: Path) -> None:
         assert child.ranges.unmatched == 1, "the child popped what the parent had pushed"
 
 
+@pytest.mark.parametrize(
+    ("each", "heard"),
+    # Pushed first, started first, left by its thread, in a forked child, in its parent.
+    [("0", "be be blbe bebe be"), ("1", "bbebee bbee bbe bebe be")],
+)
+def test_which_watched_ranges_are_reported(plain: Built, tmp_path: Path, each: str, heard: str) -> None:
+    assert plain.run(tmp_path / "s", "watched", each).split() == heard.split()
+
+
 def test_different_names_are_limited_and_fold(plain: Built, tmp_path: Path) -> None:
     plain.run(tmp_path / "s", "unique", "70000")
     log = only(tmp_path / "s")
@@ -209,7 +218,14 @@ def test_a_spool_that_is_gone_does_not_hurt(plain: Built, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     "words",
-    [("every-kind",), ("threads", "200"), ("forks", "4"), ("unique", "70000"), ("descriptors", "2000")],
+    [
+        ("every-kind",),
+        ("threads", "200"),
+        ("forks", "4"),
+        ("unique", "70000"),
+        ("descriptors", "2000"),
+        ("watched",),
+    ],
 )
 def test_under_the_sanitizers(sanitized: Built, tmp_path: Path, words: tuple[str, ...]) -> None:
     sanitized.run(tmp_path / "s", *words)

@@ -130,6 +130,19 @@ def test_a_range_that_a_thread_without_the_gil_pushes(tmp_path: Path, python: st
     assert "outside" not in calls(run.processes[0])
 
 
+@pytest.mark.parametrize("kind", ["ranges-of-threads", "ranges-of-threads-without-gil"])
+def test_a_window_lasts_as_long_as_the_range_that_opened_it(tmp_path: Path, python: str, kind: str) -> None:
+    require_collector()
+    options = ("--capture-range", "request", "--cycles", "0")
+    run = windowed(tmp_path, python, kind, "request", options=options)
+    windows_add_up(run)
+    # Not where another thread's ends; where its own thread ends.
+    assert len(run.manifest.windows) == 3
+    found = calls(run.processes[0])
+    assert found["inside"] == 3
+    assert "outside" not in found
+
+
 @pytest.mark.parametrize("kind", ["range", "call"])
 def test_steps(tmp_path: Path, python: str, kind: str) -> None:
     options = ("--wait", "3", "--warmup", "2", "--active", "4", "--cycles", "2")

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "nvtx_client.h"
 
+#include "../../profkit/capture/native/nvtx/listener.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -194,6 +196,83 @@ static void crashes(void)
     raise(SIGSEGV);
 }
 
+/* What the listener was told: b(egins), e(nds), l(eft). */
+static char heard[64];
+
+static void hear_push(uint32_t domain, uint32_t name) { (void)domain, (void)name; }
+static void hear_pop(uint32_t domain) { (void)domain; }
+static void hear_watched(bool begins) { heard[strlen(heard)] = begins ? 'b' : 'e'; }
+static void hear_left(void) { heard[strlen(heard)] = 'l'; }
+
+static void *pushes_one(void *argument)
+{
+    nv_push("request");
+    nv_pop();
+    return argument;
+}
+
+static void *leaves_one_open(void *argument)
+{
+    nv_push("request");
+    return argument;
+}
+
+static void in_thread(void *(*function)(void *))
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, function, NULL) == 0 && pthread_join(thread, NULL) == 0);
+}
+
+static void starts_one(void)
+{
+    nv_end(nv_start("request"));
+}
+
+static void tell(void)
+{
+    printf("%s\n", heard);
+    fflush(stdout);
+    memset(heard, 0, sizeof heard);
+}
+
+/* Watches a range that several threads have at once: all of them, if the number is 1. */
+static void watched(void)
+{
+    static const struct range_listener listener = {sizeof listener, hear_push, hear_pop, hear_watched, hear_left};
+    void *library = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_LAZY);
+    nvtx_listen_function listen = (nvtx_listen_function)dlsym(library, NVTX_LISTEN_NAME);
+    nvtx_watch_function watch = (nvtx_watch_function)dlsym(library, NVTX_WATCH_NAME);
+    listen(&listener);
+    CHECK(watch("request", NULL, number == 1));
+    nv_push("request"); /* the first is pushed */
+    in_thread(pushes_one);
+    pushes_one(NULL); /* inside one of its thread: none of its own */
+    starts_one();
+    nv_pop();
+    tell();
+    uint64_t id = nv_start("request"); /* the first is started */
+    pushes_one(NULL);
+    nv_end(id);
+    tell();
+    in_thread(leaves_one_open);
+    pushes_one(NULL);
+    tell();
+    id = nv_start("request");
+    pid_t child = fork();
+    if (child == 0) {
+        memset(heard, 0, sizeof heard);
+        pushes_one(NULL);
+        starts_one();
+        nv_end(id); /* the parent's */
+        tell();
+        _exit(0);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    nv_end(id);
+    tell();
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -207,6 +286,7 @@ static const struct {
     {"descriptors", closes_descriptors},
     {"kill", killed},
     {"segfault", crashes},
+    {"watched", watched},
 };
 
 int main(int count, char **words)

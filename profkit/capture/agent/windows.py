@@ -64,7 +64,8 @@ class Windows:
         """Begin to follow windows; called once, before the process is traced."""
         if self._range:
             name, domain = settings.range_asked(self._range)
-            self._native.serve_ranges(name, domain, self.range_event)
+            # Every range is a step; a window lasts as long as the range that opened it, whatever others do.
+            self._native.serve_ranges(name, domain, self._schedule is not None, self.range_event)
         elif self._schedule is not None and self._schedule.phase(0) != OFF:
             self._open(self._schedule.name(0), 1, self._schedule.phase(0))
 

@@ -77,6 +77,41 @@ def in_range(load, first, *names):
         outside()
 
 
+def in_ranges_of_threads(load, name):
+    """A range that another thread has, too, within it; one that ends with its thread; one more."""
+    push, pop = ranges(load)
+
+    def run(function):
+        thread = threading.Thread(target=function)
+        thread.start()
+        thread.join()
+
+    def other():
+        push(name)
+        pop()
+
+    def left():
+        push(name)
+        wait_until(True)
+        inside()
+
+    push(name)
+    wait_until(True)
+    run(other)
+    assert inside()
+    pop()
+    wait_until(False)
+    outside()
+    run(left)
+    wait_until(False)
+    outside()
+    push(name)
+    wait_until(True)
+    assert inside()
+    pop()
+    wait_until(False)
+
+
 def in_steps(kind, before, warmup, active, cycles):
     """Ten steps a cycle or so; says by itself in which of them it was traced."""
     import profkit
@@ -160,6 +195,8 @@ if __name__ == "__main__":
         "code": in_code,
         "range": lambda *words: in_range(ctypes.PyDLL, *words),
         "range-without-gil": lambda *words: in_range(ctypes.CDLL, *words),
+        "ranges-of-threads": lambda name: in_ranges_of_threads(ctypes.PyDLL, name),
+        "ranges-of-threads-without-gil": lambda name: in_ranges_of_threads(ctypes.CDLL, name),
         "steps": in_steps,
         "clock": by_clock,
         "pool": in_pool,

@@ -1,5 +1,6 @@
 /* profkit's NVTX collector: the functions that NVTX calls. Each writes one record. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,12 @@ static _Thread_local struct {
     bool inside;
 } pushed_here;
 static _Atomic uint64_t started_id;
+
+/* Of the watched ranges that are open in several threads, only the one that began first is reported, unless
+ * `watch_each`. It is known by where it is kept: &pushed_here of its thread, or &started_id; NULL for none. */
+static bool watch_each;
+static _Atomic(const void *) first_watched;
+static pthread_key_t first_pushed; /* set in the thread that pushed it, to see that thread end */
 
 struct event {
     uint64_t time_ns; /* 0: the time of writing */
@@ -111,6 +118,56 @@ static void report_watched(bool begins)
         to->watched(begins);
 }
 
+static void watched_begins(const void *range)
+{
+    const void *none = NULL;
+    if (!watch_each) {
+        if (!atomic_compare_exchange_strong(&first_watched, &none, range))
+            return;
+        if (range == &pushed_here)
+            pthread_setspecific(first_pushed, range);
+    }
+    report_watched(true);
+}
+
+/* Make way for the next range; return whether the end of this one is to be reported, after that: who sees what comes
+ * of the report can begin the next. */
+static bool watched_is_over(const void *range)
+{
+    if (watch_each)
+        return true;
+    if (!atomic_compare_exchange_strong(&first_watched, &range, NULL))
+        return false;
+    pthread_setspecific(first_pushed, NULL); /* where it was started, it is NULL already */
+    return true;
+}
+
+/* The thread ends before its range, which nothing can end any more. */
+static void first_watched_is_left(void *range)
+{
+    const void *first = range;
+    if (!atomic_compare_exchange_strong(&first_watched, &first, NULL))
+        return;
+    const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
+    if (to != NULL)
+        to->left();
+}
+
+/* What is open in other threads is the parent's alone. */
+static void watch_anew_in_child(void)
+{
+    atomic_store(&first_watched, NULL);
+    atomic_store(&started_id, 0);
+}
+
+static bool watch_possible;
+
+static void prepare_watching(void)
+{
+    watch_possible = pthread_key_create(&first_pushed, first_watched_is_left) == 0 &&
+                     pthread_atfork(NULL, NULL, watch_anew_in_child) == 0;
+}
+
 static int push(struct event event)
 {
     int32_t *depth = threads_depth(event.domain);
@@ -119,7 +176,7 @@ static int push(struct event event)
         pushed_here.inside = true;
         pushed_here.domain = event.domain;
         pushed_here.level = level;
-        report_watched(true);
+        watched_begins(&pushed_here);
     }
     const struct range_listener *to = atomic_load_explicit(&listener, memory_order_acquire);
     if (to != NULL)
@@ -139,7 +196,8 @@ static int pop(uint16_t domain)
         to->popped(domain);
     if (__builtin_expect(pushed_here.inside, 0) && pushed_here.domain == domain && level <= pushed_here.level) {
         pushed_here.inside = false;
-        report_watched(false);
+        if (watched_is_over(&pushed_here))
+            report_watched(false);
     }
     return level;
 }
@@ -150,7 +208,7 @@ static uint64_t start(struct event event)
     /* Its id is known after writing; until then it has the id of no range. */
     bool watched = is_watched(&event) && atomic_compare_exchange_strong(&started_id, &none, UINT64_MAX);
     if (watched)
-        report_watched(true);
+        watched_begins(&started_id);
     const struct record *record = write_event(RECORD_START, &event);
     uint64_t id = 0;
     if (record != NULL) {
@@ -160,6 +218,8 @@ static uint64_t start(struct event event)
     }
     if (watched)
         atomic_store(&started_id, id);
+    if (watched && id == 0) /* its end will not be known: leave it to the next one's */
+        watched_is_over(&started_id);
     return id;
 }
 
@@ -169,8 +229,10 @@ static void end(uint64_t id)
     if (id != 0) /* 0: the start was lost, and counted as such */
         write_event(RECORD_END, &event);
     if (__builtin_expect(id != 0 && atomic_load_explicit(&started_id, memory_order_relaxed) == id, 0)) {
+        bool told = watched_is_over(&started_id);
         atomic_store(&started_id, 0);
-        report_watched(false);
+        if (told)
+            report_watched(false);
     }
 }
 
@@ -339,14 +401,17 @@ EXPORTED void profkit_nvtx_listen(const struct range_listener *to)
     atomic_store_explicit(&listener, to, memory_order_release);
 }
 
-EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain)
+EXPORTED bool profkit_nvtx_watch(const char *name, const char *domain, bool each)
 {
-    if (!threads_ready())
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare_watching);
+    if (!watch_possible || !threads_ready())
         return false;
     const struct domain *found = domain != NULL && domain[0] != '\0' ? names_domain(domain) : NULL;
     struct name *known = names_intern(name);
     if (known == NULL || (domain != NULL && domain[0] != '\0' && found == NULL))
         return false;
+    watch_each = each;
     watched_domain = domain == NULL ? ANY_DOMAIN : domain_id(found);
     atomic_store_explicit(&watched_name, known, memory_order_release);
     return true;

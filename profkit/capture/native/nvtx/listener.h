@@ -15,6 +15,8 @@ struct range_listener {
     void (*popped)(uint32_t domain);
     /* The outermost range named by profkit_nvtx_watch() in a thread begins, or has just ended. */
     void (*watched)(bool begins);
+    /* It did not end, but the thread in which it was pushed does, and can run no Python any more. */
+    void (*left)(void);
 };
 
 #define NVTX_LISTEN_NAME "profkit_nvtx_listen"
@@ -24,5 +26,6 @@ typedef void (*nvtx_listen_function)(const struct range_listener *listener);
 
 #define NVTX_WATCH_NAME "profkit_nvtx_watch"
 
-/* Report ranges of this name, in the default domain for an empty `domain`, in any for NULL. */
-typedef bool (*nvtx_watch_function)(const char *name, const char *domain);
+/* Report ranges of this name, in the default domain for an empty `domain`, in any for NULL: each, or only those that
+ * begin while none is open in any thread. */
+typedef bool (*nvtx_watch_function)(const char *name, const char *domain, bool each);

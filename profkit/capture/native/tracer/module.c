@@ -114,11 +114,12 @@ static PyObject *await_call(PyObject *Py_UNUSED(module), PyObject *begin) {
 
 static PyObject *serve_ranges(PyObject *Py_UNUSED(module), PyObject *arguments) {
     const char *name, *domain;
+    int each;
     PyObject *function;
-    if (!PyArg_ParseTuple(arguments, "szO", &name, &domain, &function))
+    if (!PyArg_ParseTuple(arguments, "szpO", &name, &domain, &each, &function))
         return NULL;
     agent_serve_ranges(function);
-    return PyBool_FromLong(range_events_watch(name, domain));
+    return PyBool_FromLong(range_events_watch(name, domain, each));
 }
 
 static PyObject *range_reported(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(nothing)) {
@@ -223,8 +224,8 @@ static PyMethodDef functions[] = {
      "await_call(begin)\n--\n\nIn a forked child whose parent was traced: have begin() called when it is about to make its first\n"
      "call, except of the agent; None for no longer."},
     {"serve_ranges", serve_ranges, METH_VARARGS,
-     "serve_ranges(name, domain, function)\n--\n\nHave function(begins) called when an NVTX range of this name begins or ends, in a\n"
-     "domain (None: in any); whether the collector reports it."},
+     "serve_ranges(name, domain, each, function)\n--\n\nHave function(begins) called when an NVTX range of this name begins or ends, in a\n"
+     "domain (None: in any): each, or only those that begin while none is open; whether the collector reports it."},
     {"range_reported", range_reported, METH_NOARGS,
      "range_reported()\n--\n\nWhether such a range began or ended in a thread that could not call the function; None for neither."},
     {"sync_tables", sync_tables, METH_NOARGS,

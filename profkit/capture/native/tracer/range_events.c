@@ -119,16 +119,24 @@ static void on_watched(bool begins) {
     windows_ring();
 }
 
+/* The thread has no Python state any more. */
+static void on_left(void) {
+    atomic_store(&reported, ENDED);
+    windows_ring();
+}
+
 bool range_events_reported(bool *begins) {
     int report = atomic_exchange(&reported, NOTHING);
     *begins = report == BEGAN;
     return report != NOTHING;
 }
 
-static const struct range_listener listener = {sizeof listener, on_push, on_pop, on_watched};
+static const struct range_listener listener = {sizeof listener, on_push, on_pop, on_watched, on_left};
 static nvtx_watch_function nvtx_watch;
 
-bool range_events_watch(const char *name, const char *domain) { return nvtx_watch && nvtx_watch(name, domain); }
+bool range_events_watch(const char *name, const char *domain, bool each) {
+    return nvtx_watch && nvtx_watch(name, domain, each);
+}
 
 bool range_events_follow(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -18,8 +18,9 @@ void range_events_close_all(struct table *table, int64_t now);
 /* Set whether new ranges belong to no table, as nothing is traced. */
 void range_events_pause(bool paused);
 
-/* Have ranges of this name, in any domain if NULL, reported by agent_range(); false if impossible. */
-bool range_events_watch(const char *name, const char *domain);
+/* Have ranges of this name, in any domain if NULL, reported by agent_range(): each, or only those that begin while
+ * none is open; false if impossible. */
+bool range_events_watch(const char *name, const char *domain, bool each);
 
 /* Return whether the last such report came without the GIL, and reset it. */
 bool range_events_reported(bool *begins);
