@@ -26,10 +26,12 @@ runs.
 
 A rule holds if all that it requires is known, no rule that it yields to holds, all its conditions hold, and one group
 of each set of alternatives holds. Rules are evaluated in this order; all that hold are findings. The verdict is the
-finding whose bucket of the [account](account.md) explains most of the lost time; if two differ by less than 15 % of
-it, the first in this order wins. Its confidence is the share of labelled pairs in which the rule was right
-([verdict.md](verdict.md)). A doubt limits it; if that leaves less than 0.7, no confidence is shown. Some readings
-make comparisons themselves: the tables of readings list them, and `--full --explain` prints them with margins."""
+finding with the greatest product of its confidence and the part of the lost time that its bucket of the
+[account](account.md) explains; if two products differ by no more than 0.15, the first in this order wins. Findings
+below 0.5 are not named, and no-change and faster only where no other cause holds. Confidence is the share of
+labelled pairs in which the rule was right ([verdict.md](verdict.md)). A doubt limits it; if that leaves less than
+0.7, no confidence is shown. Some readings make comparisons themselves: the tables of readings list them, and
+`--full --explain` prints them with margins."""
 
 
 def page() -> str:

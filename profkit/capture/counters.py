@@ -326,7 +326,10 @@ def _less(process: Process, before: Process) -> Process:
         run_queue_wait_s=process.run_queue_wait_s if waited_s is None else waited_s,
         **{
             name: rest(name, process, before)
-            for name in ("cpu_s", "voluntary_switches", "involuntary_switches")
+            for name in (
+                *("cpu_s", "voluntary_switches", "involuntary_switches"),
+                *("page_faults", "read_bytes", "storage_bytes"),
+            )
         },
     )
 
@@ -342,7 +345,18 @@ def with_orphans(
         return machine
     waited = {record.pid: record.children_s or 0.0 for record in found}
     seen, missed = defaultdict[int | None, float](float), defaultdict[int | None, float](float)
-    for process in reversed(processes):  # children first
+    parent_of = {process.pid: process.parent for process in processes}
+
+    def depth(process: Process) -> int:
+        above: list[int | None] = []
+        at = process.parent
+        while at in parent_of and at not in above:
+            above.append(at)
+            at = parent_of[at]
+        return len(above)
+
+    in_order = sorted(enumerate(processes), key=lambda one: (depth(one[1]), one[0]))
+    for _, process in reversed(in_order):  # children first, and the last image of a process
         below = seen.pop(process.pid, 0.0)
         more = max(missed.pop(process.pid, 0.0), waited.pop(process.pid or 0, 0.0) - below)
         seen[process.parent] += below + (process.cpu_s or 0.0)

@@ -54,7 +54,7 @@ def pack_spool(
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)
     launcher_alive = _launcher_alive(launch)
-    if now is not None and launcher_alive:
+    if now is not None and launcher_alive and not launch.attached:  # whose counters begin when it attached
         sampled, of_samples = now(spool, launch.launcher, sampled), []
     seen = {} if sampled is None else sampled.by_process
     found, living = last_records(reader, found, seen, _STRAGGLER_WAIT if wait_for_stragglers else 0.0)
@@ -102,7 +102,7 @@ def pack_spool(
         warnings += selected.notices(whole_s)
     elif selected.chosen:
         warnings.append(captured_windows.never_opened(launch, whole_s))
-    if now is not None and launcher_alive:
+    if now is not None and launcher_alive and not launch.attached:  # whose counters begin when it attached
         # The run as a whole says that its processes run.
         warnings = [notice for notice in warnings if notice.code != "process-running"]
     state = "unknown" if launch.status is None else ("killed" if launch.status < 0 else "exited")
@@ -314,32 +314,27 @@ def _roots(record: Record) -> Roots:
 
 def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int | None) -> list[Process]:
     """Set roles: the first process of each rank is that rank, the first of all (or `root`) is main."""
-    by_pid: dict[int | None, int] = {}
+    by_pid: dict[tuple[str, int | None], int] = {}
+    by_process: dict[ProcessKey, int] = {}
     has_ranks = any(record.of_job and record.rank is not None for record in found)
     result: list[Process] = []
     for index, (process, record) in enumerate(zip(processes, found, strict=True)):
-        parent = by_pid.get(process.parent)
+        parent = by_pid.get((record.kernel, process.parent))
         of_rank = record.rank is not None and record.of_job
         if record.worker:
             role = "worker"
         elif of_rank and (parent is None or result[parent].rank != record.rank):
             role = "rank"
-        elif (
-            parent is None
-            and by_pid.get(process.pid) is None
-            and index == 0
-            and not (has_ranks and of_rank)
-            and root in (None, process.pid)
-        ):
+        elif parent is None and index == 0 and not (has_ranks and of_rank) and root in (None, process.pid):
             role = "main"
         else:
-            previous = by_pid.get(process.pid)  # a process keeps its role after an exec
+            previous = by_process.get(record.process)  # a process keeps its role after an exec
             role = result[previous].role if previous is not None else "child"
         process = replace(process, role=role)
         if of_rank:
             process = replace(process, rank=record.rank, local_rank=record.local_rank, node=record.node)
         result.append(process)
-        by_pid[process.pid] = index
+        by_pid[record.kernel, process.pid] = by_process[record.process] = index
     return result
 
 

@@ -214,16 +214,23 @@ def counted_processes(run: Run) -> int:
     return max(1, len(run.processes) - len(child_programs(run)))
 
 
-def _children_awaited(selected: Sequence[Process], firsts: Sequence[Thread]) -> float | None:
-    """Return how long main threads waited for children, or each other thread that starts some, if that is longer."""
+def _children_awaited(selected: Sequence[Process], mains: Sequence[Process]) -> float | None:
+    """Return how long a main thread waited for children, or each other thread that starts some, if that is longer."""
+    firsts = known(map(first_thread, mains))
     starting = [
         thread
         for process in selected
         for thread in process.threads
         if all(thread is not first for first in firsts) and _starts_programs(thread)
     ]
-    own, others = awaited_of(FOR_CHILDREN, firsts), awaited_of(FOR_CHILDREN, starting)
-    return own if own is None or not starting else max(own, (others or 0.0) / len(starting))
+    ranks: dict[tuple[object, ...], list[Thread]] = {}
+    for process in mains:
+        ranks.setdefault(_identity(process), []).extend(known([first_thread(process)]))
+    each = [awaited_of(FOR_CHILDREN, threads) for threads in ranks.values()]
+    if None in each:
+        return None
+    others = awaited_of(FOR_CHILDREN, starting) if starting else None
+    return max([*known(each), (others or 0.0) / max(1, len(starting))])
 
 
 def _starts_programs(thread: Thread) -> bool:
@@ -299,6 +306,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         run_s = max(run_s, tree_s)
     wait_s = known_sum(map(queued_s, run.processes))
     own = own_here = run_s / wall if run_s is not None and wall else None
+    delivered = known_sum([delivery_seconds(p) for p in mains])
     host = _host(run)
     several = len(asked.hosts) > 1
     if several and host is not None and own is not None and wall:
@@ -339,7 +347,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "rest_run_s": _rest(run_s, main_run),
         "rest_wait_s": _rest(wait_s, main_wait),
         "workers_run_s": _rest(run_s, known_sum(map(ran_s, mains))),
-        "delivery_s": known_sum([delivery_seconds(p) for p in mains]),
+        "delivery_s": None if delivered is None else delivered / max(1, len(set(map(_identity, mains)))),
         "demand_cores": demand,
         "own_cores": own,
         "others_cores": max(0.0, busy - own_here) if busy is not None and own_here is not None else None,
@@ -361,7 +369,7 @@ def _run_facts(run: Run, selected: Sequence[Process], asked: Inventory) -> dict[
         "refaulted_bytes": machine.refaulted_bytes if machine else None,
         "children": len(children) if (seen_s or 0.0) >= CHILDREN_SEEN * (children_s or 0.0) else None,
         "children_s": children_s,
-        "children_awaited_s": _children_awaited(selected, firsts),
+        "children_awaited_s": _children_awaited(selected, mains),
         "gil_looks": float(times_seen("gil", mains)),
     }
 

@@ -77,7 +77,9 @@ def _of_wall(what: str, seconds: Callable[[Account], float]) -> Reading:
 
 
 def _finding(rule: Rule, one: Judged, by: str) -> Finding:
-    seconds = one.account.seconds(rule.bucket)
+    seconds = (
+        one.number(rule.part) * one.account.candidate_s if rule.part else one.account.seconds(rule.bucket)
+    )
     found = finding_of(rule, one, STEPS.get(ALONE, {}), seconds, _severity(rule, one))
     # A report ranked by cumtime already contains the table that this advice leads to.
     return replace(
@@ -92,9 +94,7 @@ def _severity(rule: Rule, one: Judged) -> float:
         return max(side.throttled or 0.0, side.wait_fraction or 0.0)
     if rule.id == "run-queue-wait":
         return _most_wait(one)
-    if rule.id == "reading":
-        return one.number("account.reading")
-    return max(0.0, min(1.0, one.account.bucket(rule.bucket).share))
+    return max(0.0, min(1.0, one.number(rule.part) if rule.part else one.account.bucket(rule.bucket).share))
 
 
 # Readings -----------------------------------------------------------------------------------------------------

@@ -274,6 +274,22 @@ def test_a_clock_of_the_day_that_is_set_back(tmp_path: Path) -> None:
     assert run.manifest.wall_s == 15.0
 
 
+def test_processes_of_two_machines_with_one_number_are_two(tmp_path: Path) -> None:
+    """A program that rank 1 starts on one machine has the number of rank 0 on the other."""
+    spool(tmp_path)
+    ranks = (("a", 10, 1, 0), ("b", 20, 1, 1), ("b", 10, 20, 1))
+    for place, (boot, pid, ppid, rank) in enumerate(ranks):
+        facts = {"boot": boot, "pid": pid, "ppid": ppid, "rank": rank, "world_size": 2, "born": 70 + place}
+        path = tmp_path / f"{boot}-{pid}-1.record"
+        path.write_bytes(record_bytes(**facts, begin_time=1_700_000_000.0 + place))
+    run = pack_spool(tmp_path)
+    assert [(p.pid, p.role, p.rank) for p in run.processes] == [
+        (10, "rank", 0),
+        (20, "rank", 1),
+        (10, "child", 1),
+    ]
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 def test_a_process_that_ends_while_its_records_are_read_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -67,11 +67,12 @@ def test_the_greater_of_two_readings_is_the_later_one() -> None:
 
 
 def test_an_exec_divides_what_the_kernel_counts_through() -> None:
-    before = record(10, "replaced", 0.0, 4.0), profiled(10, 3.0, 0.5)
-    after = record(10, "exited", 4.0, 9.0), profiled(10, 5.0, 0.75)
+    before = record(10, "replaced", 0.0, 4.0), profiled(10, 3.0, 0.5, read_bytes=100, page_faults=7)
+    after = record(10, "exited", 4.0, 9.0), profiled(10, 5.0, 0.75, read_bytes=150, page_faults=9)
     main, ended = thread(10, 4.5, 0.7, times=(1.0, 3.0, 5.0, 8.0)), thread(12, 0.25, times=(2.0, 3.0))
     first, second = attached(seen(10, main, ended), of=[before, after])
     assert (first.cpu_s, second.cpu_s) == (3.0, 2.0)
+    assert (second.read_bytes, second.page_faults) == (50, 2)
     assert (first.threads[0].run_s, second.threads[0].run_s) == (3.0, 2.0)
     assert second.run_queue_wait_s == 0.25
     assert [t.tid for t in first.threads] == [10, 12]
@@ -135,6 +136,15 @@ def test_children_of_processes_that_the_target_does_not_wait_for() -> None:
     assert tree(Machine(tree_cpu_s=0.6), above) == pytest.approx(0.5 + 3.2)
     assert tree(Machine(tree_cpu_s=0.6), [record(pid) for pid in (1, 2, 3, 4)]) == 0.6
     assert tree(Machine()) is tree(None) is None
+
+
+def test_a_program_between_two_processes_counts_once() -> None:
+    """As the shell of ``subprocess.run(…, shell=True)``: only the sampler saw it, after those that have records."""
+    found = [record(1, children_s=5.0), record(3)]
+    shell = Process(pid=2, parent=1, cpu_s=0.0, profiled=False)
+    processes = [profiled(1, 0.5), profiled(3, 5.0, parent=2), shell]
+    machine = Machine(tree_cpu_s=5.5)
+    assert counters.with_orphans(machine, found, processes) == machine
 
 
 def test_a_damaged_file_of_samples_costs_only_the_samples(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from profkit.formats import join_ranks, load_side
-from profkit.measure.side_facts import side_facts
+from profkit.measure.side_facts import SideFacts, side_facts
 from profkit.model import Notice, Pause, Pool, Profile, Run, RunSet, Thread
 from profkit.report.wording.verdicts import comparison_block
 from profkit.verdict.alone import judge_run
@@ -373,7 +373,7 @@ def test_a_library_that_runs_code_of_another_implementation() -> None:
     found = diffed(program(compiled), program(fallback))
     assert (found.verdict.cause, found.verdict.rule) == ("environment", "other-library-code")
     assert "other code of a library runs: msgpack" in comparison_block(found).headline
-    assert ["pip", "show", "msgpack"] in [list(a.argv[2:]) for a in found.verdict.advice]
+    assert ("compare-libraries", "msgpack") in [(a.kind, a.argv[-1]) for a in found.verdict.advice if a.argv]
     # An option explains it as well.
     other = program(fallback, command=("python", "train.py", "--packer", "pure"))
     assert diffed(program(compiled), other).verdict.rule != "other-library-code"
@@ -624,6 +624,22 @@ def test_a_functions_part_of_the_lost_time_is_that_of_one_rank(size: int) -> Non
     assert case.read("function.of-lost") == pytest.approx(1.0)
 
 
+def test_what_ranks_wait_for_beside_each_other_is_that_of_one() -> None:
+    """Eight that wait for a program at the same time, or for their workers, wait no longer than one does."""
+
+    def facts(wait: Fn, size: int) -> SideFacts:
+        run = program([Fn("main", 1, 0.5), wait])
+        run = with_pauses(run, (Pause(1, "child", 1.5, 50),))
+        ranks = [replace(run.processes[0], pid=100 + rank, role="rank", rank=rank) for rank in range(size)]
+        return side_facts(RunSet("job", (replace(run, processes=tuple(ranks)),)), [ranks], 2.0)
+
+    waiting = Fn("<built-in method posix.waitpid>", 9, off=1.5, callers={"main": 9})
+    delivering = Fn("get", 9, off=1.5, callers={"main": 9}, file=QUEUE_GET)
+    for size in (1, 8):
+        assert facts(waiting, size).children_awaited_s == pytest.approx(1.5)
+        assert facts(delivering, size).delivery_s == pytest.approx(1.5)
+
+
 @pytest.mark.parametrize(("queued", "cause"), [(9.0, "contention"), (0.2, "start-up")])
 def test_a_pool_too_wide_for_the_cpus_takes_long_to_start_as_well(queued: float, cause: str) -> None:
     """With ranks and a neighbour on two CPUs all queue, and starting sixteen workers takes as long as their work."""
@@ -735,6 +751,16 @@ def test_queueing_that_nobody_caused_is_how_threads_hand_over() -> None:
     assert (unknown.cause, unknown.kind) == ("contention", None)
     assert unknown.findings[0].confidence < 0.7
     assert unknown.confidence is None
+
+
+def test_what_starting_processes_takes_is_also_in_functions_that_start_them() -> None:
+    forks = Fn("_launch", 16, 3.0, 0.5, callers={"main": 16}, file=LAUNCH)
+    run = program([*training(), forks], startup=0.1, helpers=[(0.5, 0.0)] * 16)
+    found = judge_run(run, run.processes)
+    (starts,) = (finding for finding in found.verdict.findings if finding.rule == "process-starts")
+    assert starts.seconds == pytest.approx(found.account.starts_s)
+    assert starts.severity == pytest.approx(found.account.starts_s / found.account.candidate_s)
+    assert starts.seconds > 2 * found.account.seconds("startup")
 
 
 def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:

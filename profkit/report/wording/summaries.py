@@ -421,9 +421,9 @@ SUMMARIES: Mapping[str, _Template] = {
     "waits": lambda p: (
         "{account.waits:share} of the lost time is in functions that wait, mainly {subject:function}. "
         + (
-            "The program waits for something outside itself, unless its own processes talk over sockets. "
-            if p.numbers.get("started.any")
-            else "The program started neither processes nor threads, so it waits for something outside itself. "
+            "The program started neither processes nor threads, so it waits for something outside itself. "
+            if p.numbers.get("started.any") is False
+            else "The program waits for something outside itself, unless its own processes talk over sockets. "
         )
         + "Plain profiles do not show what."
     ),
@@ -519,7 +519,9 @@ SUMMARIES: Mapping[str, _Template] = {
         "The program takes {time.slowdown:factor} the time, without waiting for a CPU, and its environment selects "
         "another instruction set."
         if by_instructions(p.numbers)
-        else "The same calls take {time.slowdown:factor} the time on another CPU model, without waiting for a CPU."
+        else "The same calls take {time.slowdown:factor} the time on "
+        + ("another CPU model" if p.numbers.get("models.differ") else "a slower CPU")
+        + ", without waiting for a CPU."
     ),
     "one-factor": (
         "Every function takes about {per-call:factor} the CPU time for the same calls, without waiting for a CPU: "

@@ -145,6 +145,7 @@ COST_PER_CALL: Mapping[str, Reading] = {
         "the CPUs' models or the instructions in use differ",
         lambda c: models_differ(c.before, c.now) or bool(other_instructions(c.before, c.now)),
     ),
+    "models.differ": Reading("bool", "the CPUs' models differ", lambda c: models_differ(c.before, c.now)),
     "instructions.differ": Reading(
         "bool",
         "variables select another instruction set",

@@ -72,7 +72,9 @@ def _new_part(case: Case) -> float | None:
 def _jit_part(case: Case) -> float | None:
     _, before, after = jit_compiling(case.signals.table)
     added = case.account.program_s
-    return min(1.0, (after - before) / added) if added > 0 else None
+    # Functions have the time of all ranks, of which each lost as much.
+    grown = after / max(1, case.now.mains) - before / max(1, case.before.mains)
+    return min(1.0, grown / added) if added > 0 else None
 
 
 LIBRARY_CODE: Mapping[str, Reading] = {

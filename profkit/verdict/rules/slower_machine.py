@@ -60,7 +60,7 @@ SLOWER_CPU = Rule(
     strength="time.log-slowdown",
     evidence=("machines", "per-call", "main-wait", "wall"),
     advice=("same-settings", "lscpu"),
-    numbers=("time.slowdown", "instructions.differ", "machine.part"),
+    numbers=("time.slowdown", "instructions.differ", "machine.part", "models.differ"),
 )
 
 ONE_FACTOR = Rule(
