@@ -288,7 +288,7 @@ def _batch(payload: Floats, said: IterationNames) -> tuple[float | None, str]:
     if not len(payload) or np.isnan(payload).any() or (payload <= 0).any():
         return None, ""
     step = np.diff(payload)
-    # It counts the iterations, perhaps anew in each epoch, or the epochs. A last batch may be smaller.
+    # A counter of steps (which may restart in each epoch) or of epochs is no batch size; a smaller last batch is one.
     epochs = step.any() and np.isin(step, (0, 1)).all()
     if len(step) and ((step > 0).all() or (step == 1).mean() >= 0.5 or epochs):
         return None, ""

@@ -69,7 +69,7 @@ def test_the_launcher_is_that_of_the_command_or_of_the_job() -> None:
         ("mpirun -n 2 python t.py", "t.py"),
         ("mpirun -n 4 ./solver -n in.txt", "--no-python ./solver -n in.txt"),
         ("torchrun --nproc-per-node=4 t.py --x", "t.py --x"),
-        ("torchrun -m --nproc-per-node=4 pkg.train --x", "-m pkg.train --x"),
+        ("torchrun --nproc-per-node=4 -m pkg.train --x", "-m pkg.train --x"),
         ("torchrun --nproc-per-node 4 --no-python ./solver t.py", "--no-python ./solver t.py"),
         ("", "train.py"),
     ],

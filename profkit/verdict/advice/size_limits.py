@@ -58,30 +58,12 @@ _LAUNCHERS = frozenset(
 
 #: The word at which the program begins behind a launcher's options.
 _PROGRAM = re.compile(r"(?:^|/)(?:python[\d.]*|bash|sh)$|\.(?:py|sh)$")
-#: Options of launchers without a value in the next word, and with two; all others have one.
-_NO_VALUE = re.compile(
-    r"-\w\d+|--|-{1,2}(?:quiet|v|verbose|l|disable[_-][\w-]+|enable[_-][\w-]+"
-    # Open MPI
-    r"|(?:no)?oversubscribe|allow-run-as-root|use-hwthread-cpus|report-bindings|bind-to-\w+|display-[\w-]+"
-    r"|by(?:core|node|slot|socket)|pernode|nolocal|novm|tag-output|timestamp-output|merge-stderr-to-stdout|xml"
-    r"|continuous|do-not-(?:launch|resolve)|debug-daemons|leave-session-attached|preload-binary|get-stack-traces"
-    # Hydra (MPICH, Intel MPI)
-    r"|g?env(?:all|none)|info|print-(?:rank-map|all-exitcodes)|prepend-rank|ordered-output|rr|tv|check[_-]mpi"
-    # srun
-    r"|label|u|unbuffered|exclusive|overlap|exact|pty|overcommit|no-kill|kill-on-bad-exit|preserve-env|hold"
-    r"|immediate|no-allocate|multi-prog|contiguous|reboot|spread-job|use-min-nodes|external|interactive|x11"
-    r"|whole|share|nice|propagate|get-user-env|compress|bcast|send-libs|resv-ports"
-    # torchrun, horovodrun
-    r"|standalone|no[_-]python|run[_-]path|virtual[_-]local[_-]rank|gloo|autotune)"
-)
-_TWO_VALUES = re.compile(r"-{1,2}(?:\w*mca|g?env)")
-#: Options without a value that have one with other launchers (``-s``, ``-H``).
-_FLAGS_OF_SRUN = re.compile(r"-[EHIKOQXZklsuv]+")
-#: Options whose value is a file or a directory, which may look like a program.
+#: How the path of another program begins, and launchers' options whose value, or second value, may begin so as well.
+_PATH = ("/", "./", "../")
 _PATH_OPTION = re.compile(
-    r"-{1,2}(?:[Deifox]|wd|am|tune|input|output|error|rf|app"
-    r"|[\w-]*(?:file|dir|path|prefix|log|exec|uri|container)[\w-]*)"
+    r"-{1,2}(?:[Deio]|wd|tune|input|output|error|[\w-]*(?:file|dir|path|prefix|log|exec)[\w-]*)"
 )
+_SECOND_OPTION = re.compile(r"-{1,2}(?:\w*mca|g?env)")
 #: How a launcher's options begin that bind ranks.
 _BINDING = ("bind-to", "map-by", "cpu-bind", "cpus-per-task", "cpu_bind")
 
@@ -436,27 +418,20 @@ def _bound(command: list[str], crew: _Crew, environment: Mapping[str, str]) -> l
 
 
 def program_at(command: Sequence[str]) -> int:
-    """Return where the program begins behind a launcher and its options; the end if it is not seen."""
-    name = command[0].rpartition("/")[2] if command else ""
-    # -m has no value only of torchrun, and -q only of others than srun.
-    flags = _FLAGS_OF_SRUN if name == "srun" else re.compile("-m|--module" if name == "torchrun" else "-q")
-    values = 0  # words that belong to the option before
-    doubtful = False  # whether the option before may have no value: it is in no list
-    likely = 0  # the first word behind such an option that looks like a program
-    for at, word in enumerate(command[1:], 1):
-        if _PROGRAM.search(word):
+    """Return where the program begins behind a launcher and its options; the end if it is not seen.
+
+    It is seen if it is Python, a shell, a script, a path, or torchrun's module. Which other words are values of
+    options, only the launcher knows.
+    """
+    modules = ("-m", "--module") if command and command[0].rpartition("/")[2] == "torchrun" else ()
+    for at, word in enumerate(command):
+        second, first = ("", "", *command)[at : at + 2]
+        if _PROGRAM.search(word) or first in modules:
             return at
-        if word.startswith("-"):
-            none = "=" in word or flags.fullmatch(word) or _NO_VALUE.fullmatch(word)
-            values = 0 if none else 2 if _TWO_VALUES.fullmatch(word) else 1
-            doubtful = values == 1 and not _PATH_OPTION.fullmatch(word)
-        elif values:
-            if doubtful and "/" in word and "=" not in word:
-                likely = likely or at
-            values -= 1
-        else:
-            return at if "/" in word else likely or at
-    return likely or len(command)
+        is_value = _PATH_OPTION.fullmatch(first) or _SECOND_OPTION.fullmatch(second)
+        if at and word.startswith(_PATH) and not is_value:
+            return at
+    return len(command)
 
 
 def _fewer_processes(command: list[str], crew: _Crew) -> list[str]:
