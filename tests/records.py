@@ -148,6 +148,8 @@ def read_thread(tid: int, *readings: tuple[float, float, float]) -> dict[str, An
         "system_s": 0.0,
         "voluntary": 5,
         "involuntary": 2,
+        "run_before_ns": 0,
+        "wait_before_ns": 0,
         "rows": rows.tobytes(),
     }
 

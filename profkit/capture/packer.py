@@ -49,7 +49,7 @@ def pack_spool(
     if its records cannot be those of a run.
     """
     launch = _read_launch(spool)
-    reader = SpoolRecords(spool)
+    reader = SpoolRecords(spool, attached=launch.attached)
     progress("reading records")
     found = reader.read()
     sampled, of_samples = counters.read_sampled(spool)

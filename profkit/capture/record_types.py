@@ -183,7 +183,10 @@ class Folded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenThread:
-    """A thread as the sampler saw it; `rows` are time, run and wait in ns, shape (n, 3)."""
+    """A thread as the sampler saw it; `rows` are time, run and wait in ns, shape (n, 3).
+
+    Counters begin when the sampler did; until then the kernel had counted `run_before_ns` and `wait_before_ns`.
+    """
 
     tid: Number
     name: str
@@ -194,6 +197,8 @@ class SeenThread:
     system_s: Seconds | None
     voluntary: Count | None
     involuntary: Count | None
+    run_before_ns: Count
+    wait_before_ns: Count
     rows: Ints
 
 

@@ -23,8 +23,9 @@ from profkit.model import Effect, Notice, Tier
 class SpoolRecords:
     """Reads a spool's records, each again only if it changed; `files` are names without suffix."""
 
-    def __init__(self, spool: Path) -> None:
+    def __init__(self, spool: Path, *, attached: bool) -> None:
         self._spool = spool
+        self._attached = attached
         self._known: dict[str, tuple[tuple[int, ...], Record | Notice]] = {}
         self.damaged: list[Notice] = []
         self.files: set[str] = set()
@@ -83,7 +84,7 @@ class SpoolRecords:
             else:
                 path = self._tables.get(name, self._spool / (name + RESERVE_SUFFIX))
                 tables = read_tables(path, growing=growing)
-            threads = tables.threads(until_s, names, _thread_ends(record, sampled))
+            threads = tables.threads(until_s, names, self._thread_ends(record, sampled))
         except (OSError, ValueError) as error:
             self.damaged.append(_unreadable(name + RESERVE_SUFFIX, error))
             return record
@@ -97,6 +98,20 @@ class SpoolRecords:
             tiers=tuple(Tier(kind, max(0.0, at - record.begin_perf)) for kind, at in tables.tiers),
             effect=None if tables.effect is None else Effect(*tables.effect),
         )
+
+    def _thread_ends(self, record: Record, sampled: SeenProcess | None) -> dict[int, ThreadEnd]:
+        """Return the kernel's last known counters of the threads of a process, all since they began."""
+        if record.state != "snapshot" and not self._attached:  # those of an attached agent begin with it
+            at_ns = int(record.perf * 1e9)
+            return {task.tid: ThreadEnd(at_ns, task.run_ns, task.wait_ns) for task in record.tasks}
+        ends = {}
+        for thread in () if sampled is None else sampled.threads:
+            if len(thread.rows):
+                at_ns, run_ns, wait_ns = (int(value) for value in thread.rows[-1])
+                ends[thread.tid] = ThreadEnd(
+                    at_ns, thread.run_before_ns + run_ns, thread.wait_before_ns + wait_ns
+                )
+        return ends
 
     def _decoded(self, name: str, state: tuple[int, ...], read: Callable[[], bytes]) -> Record | Notice:
         """Return a record, or a notice if it is damaged; decoded again only if its file's `state` changed."""
@@ -132,20 +147,6 @@ def _kept(path: Path, *, last: bool) -> Iterator[Record]:
 def _unreadable(name: str, error: OSError | ValueError) -> Notice:
     problem = getattr(error, "strerror", None) or str(error)
     return Notice("record-unreadable", name, {"problem": problem})
-
-
-def _thread_ends(record: Record, sampled: SeenProcess | None) -> dict[int, ThreadEnd]:
-    """Return the kernel's last known counters of the threads of a process."""
-    if record.state != "snapshot":
-        at_ns = int(record.perf * 1e9)
-        return {task.tid: ThreadEnd(at_ns, task.run_ns, task.wait_ns) for task in record.tasks}
-    if sampled is None:
-        return {}
-    return {
-        thread.tid: ThreadEnd(*(int(value) for value in thread.rows[-1]))
-        for thread in sampled.threads
-        if len(thread.rows)
-    }
 
 
 def last_records(

@@ -77,6 +77,7 @@ class WatchedThread:
         """Return values that `marshal` writes; the rows with the last reading if that was left out as unchanged."""
         last = (self.unchanged_ns, self.run_ns, self.wait_ns) if self.unchanged_ns else ()
         known = {name: getattr(self, name) for name in _OF_THREAD}
+        known["run_before_ns"], known["wait_before_ns"], _ = self.before
         return {**known, "rows": self.rows.tobytes() + array("q", last).tobytes()}
 
 

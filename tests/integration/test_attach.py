@@ -29,6 +29,7 @@ from tests.integration.capturing import (
     calls,
     captured,
     codes,
+    column,
     ended,
     environment,
     in_process,
@@ -142,6 +143,11 @@ def begin(directory: Path, pid: int) -> subprocess.Popen[str]:
 
 def workers(run: Run) -> list[Process]:
     return [p for p in run.processes if any("task" in names(thread.profile) for thread in p.threads)]
+
+
+def clock(pid: int) -> float:
+    """Return the CPU seconds of a process."""
+    return time.clock_gettime(~pid << 3 | 2)
 
 
 def left_scripts(pid: int) -> list[Path]:
@@ -338,6 +344,30 @@ def test_a_target_that_ends_meanwhile_keeps_its_functions(tmp_path: Path) -> Non
     assert calls(main)["step"] > 100
     assert main.exit == "exited"
     assert run.manifest.wall_s < 600
+
+
+def test_what_ran_before_does_not_count_as_waiting_in_the_last_call(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "def step(): return sum(range(100))\n"
+        "def long(): return sum(range(10**13))\n"
+        "while time.process_time() < 4: step()\n"
+        "print('ready', flush=True)\n"
+        "while not os.path.exists('go'): step()\n"
+        "print('long', flush=True)\n"
+        "long()\n"
+    )
+    with running(tmp_path, interpreter("3.14"), script(tmp_path, program)) as process:
+        look = begin(tmp_path, process.pid)
+        (tmp_path / "go").touch()
+        assert process.stdout.readline() == "long\n"
+        until = clock(process.pid) + 2
+        wait_until(lambda: clock(process.pid) > until)
+        process.kill()
+        ended(look)
+    (main,) = load_run(tmp_path / "attached.prof").processes
+    assert column(main, "long", "cumtime") > 1.5
+    assert column(main, "long", "cumblocked") < 0.5 * column(main, "long", "cumtime")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

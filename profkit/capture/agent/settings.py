@@ -49,7 +49,7 @@ WINDOWS_SUFFIX = ".windows"
 RECORD_FORMAT = 2
 
 #: Version of the launcher's samples there.
-SAMPLES_FORMAT = 2
+SAMPLES_FORMAT = 3
 
 #: Suffix of complete record files; a file being written has another.
 RECORD_SUFFIX = ".record"
