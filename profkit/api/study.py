@@ -23,7 +23,7 @@ from profkit.capture.host import cpus_to_use
 from profkit.errors import FormatError, ProfkitError, UsageError
 from profkit.formats import load_run
 from profkit.report.sweepdoc import SweepReport, TuneReport
-from profkit.study.journal import Journal, Plan, Trial, make_runs, read_plan, read_trials
+from profkit.study.journal import COUNTED, Journal, Plan, Trial, make_runs, read_plan, read_trials
 from profkit.study.launch import Launch, of_setting
 from profkit.study.objectives import WALL, Objective, parse_objective
 from profkit.study.setting_results import Results, resources, results
@@ -211,7 +211,8 @@ class _Grid:
         found = []
         for at in dict.fromkeys((self.results.baseline, self.results.advised)):
             setting = None if at is None else self.plan.space.named(self.results.cells[at].setting)
-            file = next((t.run for t in self.trials if t.run and t.setting == setting), "")
+            runs = (t.run for t in self.trials if t.setting == setting and t.status in COUNTED)
+            file = next(filter(None, runs), "")
             try:
                 found += [load_run(self.directory / "runs" / file)] if file else []
             except FormatError:

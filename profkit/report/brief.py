@@ -150,8 +150,8 @@ def _doubts(diff: Diff) -> tuple[Note, ...]:
         more = f" And {len(lost) - 1} more: see --full." if len(lost) > 1 else ""
         notes.append(Note(f"{lost[0]}.{more}", "unsure"))
     if found.score < HARDLY_COMPARABLE and found.warnings:
-        what = units.counted(len(found.warnings), "other difference")
-        notes.append(Note(f"{what} between the sides: see --full.", "unsure"))
+        ways = units.counted(len(found.warnings), "way")
+        notes.append(Note(f"The sides differ in {ways}: see --full.", "unsure"))
     return tuple(notes)
 
 

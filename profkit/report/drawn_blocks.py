@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -150,6 +150,8 @@ _WIDTH = 1000.0
 _LEFT, _RIGHT = 150.0, 890.0
 #: Heights of the first line, which the trend is about, of the others, and of the text around them.
 _FIRST, _OTHER, _GAP, _HEAD, _FOOT = 150.0, 44.0, 14.0, 22.0, 24.0
+#: Height of a line of marks' words, and the width of a letter.
+_WORDS, _LETTER = 16.0, 7.5
 #: Signs of a line of text, from the least value to the greatest.
 _SIGNS = "▁▂▃▄▅▆▇█"
 #: Least ratio of values that fills the height, so that noise looks small.
@@ -231,16 +233,17 @@ def trend_drawing(trend: Trend) -> Drawing:
     """Draw each quantity on its own axis, and where it changed."""
     count = len(trend.labels)
     step = (_RIGHT - _LEFT) / max(1, count - 1)
+    places = [_LEFT + step * (mark.at - 0.5) for mark in trend.marks]
+    lines, upper = _lines_of_marks(trend, places)
+    top = _HEAD + _WORDS * upper
+    height = top + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
     parts = []
-    height = _HEAD + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
-    for mark in trend.marks:
-        x = _LEFT + step * (mark.at - 0.5)
-        end = " end" if x > (_LEFT + _RIGHT) / 2 else ""
+    for mark, x, line in zip(trend.marks, places, lines, strict=True):
         parts.append(
-            element("line", x1=x, x2=x, y1=_HEAD - 6, y2=height - _FOOT, class_=f"trend-mark {mark.tone}")
+            element("line", x1=x, x2=x, y1=top - 6, y2=height - _FOOT, class_=f"trend-mark {mark.tone}")
         )
-        parts.append(svg_text(mark.text, x, _HEAD - 9, f"trend-words {mark.tone}{end}"))
-    top = _HEAD
+        end = " end" if _ends_at(x) else ""
+        parts.append(svg_text(mark.text, x, top - 9 - _WORDS * line, f"trend-words {mark.tone}{end}"))
     for number, line in enumerate(trend.lines):
         tall = _OTHER if number else _FIRST
         parts.append(_drawn_line(trend, line, top, tall, step))
@@ -250,6 +253,27 @@ def trend_drawing(trend: Trend) -> Drawing:
     if count > 1:
         parts.append(svg_text(trend.labels[-1], _RIGHT, base, "trend-axis end"))
     return Drawing("".join(parts), height, _WIDTH, _said(trend))
+
+
+def _ends_at(x: float) -> bool:
+    """Return whether the words of a mark end at it, so that they stay inside."""
+    return x > (_LEFT + _RIGHT) / 2
+
+
+def _lines_of_marks(trend: Trend, places: Sequence[float]) -> tuple[list[int], int]:
+    """Return for each mark the line of its words, 0 the lowest, so that none overlap, and the uppermost line."""
+    taken: list[list[tuple[float, float]]] = []
+    lines = []
+    for mark, x in zip(trend.marks, places, strict=True):
+        wide = _LETTER * (cell_width(mark.text) + 1)
+        left, right = (x - wide, x) if _ends_at(x) else (x, x + wide)
+        free = (at for at, words in enumerate(taken) if all(right <= a or left >= b for a, b in words))
+        line = next(free, len(taken))
+        if line == len(taken):
+            taken.append([])
+        taken[line].append((left, right))
+        lines.append(line)
+    return lines, max(0, len(taken) - 1)
 
 
 def _drawn_line(trend: Trend, line: TrendLine, top: float, tall: float, step: float) -> str:

@@ -208,8 +208,11 @@ def _lines(trend: FunctionTrend) -> Trend:
         for title, values, kind in titles
         if any(map(math.isfinite, values))
     )
-    marks = tuple(change_mark(trend.days.index(s.since), s.after / s.before) for s in trend.shifts)
-    return Trend(trend.days, lines, marks, points="days")
+    marks = []
+    for shift in trend.shifts:
+        mark = change_mark(trend.days.index(shift.since), shift.after / shift.before)
+        marks.append(replace(mark, text=f"{shift.what} {mark.text}"))
+    return Trend(trend.days, lines, tuple(marks), points="days")
 
 
 def _hosts(study: Hosts, limit: int) -> tuple[Section, ...]:

@@ -113,7 +113,8 @@ def _table(table: Table) -> str:
     by_weight = sorted(range(len(fewer.columns)), key=lambda at: fewer.columns[at].priority)
     fewer = fewer.only(sorted(by_weight[:MOST_COLUMNS]))
     left = len(fewer.rows) - MOST_ROWS
-    more = element("p", f"{left:,} more rows are in the report.", style=_MUTED) if left > 0 else ""
+    rows = units.counted(left, "more row is", "more rows are")
+    more = element("p", f"{rows} in the report.", style=_MUTED) if left > 0 else ""
     return table_markup(replace(fewer, rows=fewer.rows[:MOST_ROWS])) + more
 
 

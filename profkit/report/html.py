@@ -205,7 +205,7 @@ def calls_part(graph: Mapping[str, Any]) -> str:
         said += " Red took more seconds in the candidate, blue less."
     if left_out:
         most = units.seconds(graph["left_out_s"])
-        said += f" {left_out:,} calls are left out; none of them took more than {most}."
+        said += f" {units.counted(left_out, 'call is', 'calls are')} left out; none of them took more than {most}."
     return _frame("calls", said=escape(said), side=_width_by("width") if compared else "")
 
 

@@ -117,7 +117,7 @@ def _joined(pieces: Sequence[str | _Rows], room: int, cell: int | None) -> str:
     left_out = sum(piece.left_out(room) for piece in pieces if isinstance(piece, _Rows))
     lines: list[str] = []
     if left_out or cell is not None:
-        said = [f"{left_out:,} rows are left out"] * bool(left_out)
+        said = [f"{units.counted(left_out, 'row is', 'rows are')} left out"] * bool(left_out)
         said += [f"cells have at most {cell} characters"] * (cell is not None)
         lines += [f"_Cut to fit into one comment: {' and '.join(said)}; `--format json` has everything._", ""]
     for piece in pieces:

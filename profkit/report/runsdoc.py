@@ -149,7 +149,7 @@ def _parts_of_walls(study: Comparisons) -> HeatMap:
             (configuration_text(row.configuration), tuple(cell(row, at) for at in shown))
             for row in study.rows
         ),
-        "Parts of the wall, medians. Warmer cells exceed the row with the least by more.",
+        "Parts of the wall, medians. The warmer a cell, the more seconds it has than the row with the least.",
     )
 
 

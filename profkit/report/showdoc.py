@@ -182,7 +182,7 @@ def _windows(windows: Sequence[Window], limit: int) -> list[Section]:
     if len(windows) < 2 and not any(window.name for window in windows):
         return []
     table = Listed(windows, limit, "windows").table(
-        Of("name", lambda window: window.name),
+        Of("name", lambda window: clean(window.name)),
         Of("from", lambda window: window.begin_s, "seconds"),
         Of("length", lambda window: window.end_s - window.begin_s, "seconds"),
         Of("window", lambda window: "yes" if window.captured else "no", "text", 1),

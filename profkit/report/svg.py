@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profkit.report import units
 from profkit.report.document import (
     SIGNS,
@@ -41,26 +43,28 @@ def render(document: Document) -> str:
     verdict = document.first(VerdictBlock)
     head = _verdict(document, verdict) if verdict is not None else _facts(document)
     slopes = document.figures.slopes
-    evidence = next((t for section, t in document.every(Table) if section.role == "evidence"), None)
+    title, evidence = next(
+        ((section.title, t) for section, t in document.every(Table) if section.role == "evidence"), ("", None)
+    )
     right = _moved(document) if slopes is None else slopegraph(slopes)
     if evidence is None:
         left = _functions(document)
     else:
-        left = _evidence(evidence)
+        left = _evidence(title, evidence)
         if len(_sides(evidence)) < 2:  # one run has no slopes
             left = _below(left, _functions(document))
     account = _account(document)
     below = _PADDING + head.height + 18
     top = below + (account.height + _GAP if account.height else 0.0)
     height = top + max(left.height, right.height) + _PADDING
-    title = document.title if verdict is None else verdict.headline
+    name = document.title if verdict is None else verdict.headline
     said = "" if verdict is None else verdict.summary
     description = " ".join(filter(None, (said, account.said, right.said)))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         + element(
             "svg",
-            element("title", escape(title), id="title"),
+            element("title", escape(name), id="title"),
             element("desc", escape(description), id="desc"),
             f"<style>{assets(*_STYLES)}</style>",
             element("rect", width=_WIDTH, height=height, rx=10, class_="ground"),
@@ -143,12 +147,18 @@ def _facts(document: Document) -> Drawing:
     facts = document.first(Facts) or Facts(())
     parts = [svg_text(document.title, _PADDING, 40, "headline plain")]
     y = 66.0
+    beside = _beside([label for label, _ in facts.items], 90.0)
     for label, value in facts.items:
         parts.append(svg_text(label, _PADDING, y, "muted"))
         for line in wrap_some(value, _WIDE + 8, 3):
-            parts.append(svg_text(line, _PADDING + 90, y, "text"))
+            parts.append(svg_text(line, _PADDING + beside, y, "text"))
             y += 20
     return Drawing("".join(parts), y - 10)
+
+
+def _beside(labels: Sequence[str], least: float) -> float:
+    """Return where texts begin that stand beside these labels."""
+    return max(least, 8 + 7.5 * max(map(len, labels), default=0))
 
 
 def _sides(evidence: Table) -> list[str]:
@@ -175,17 +185,20 @@ def _moved(document: Document) -> Drawing:
     return Drawing("".join(parts), y if parts else 0.0)
 
 
-def _evidence(table: Table) -> Drawing:
-    sides = _sides(table)
-    parts = [svg_text("Evidence", 0, 14, "heading")]
+def _evidence(title: str, table: Table) -> Drawing:
+    """Return the signals with the values of all sides and what they say, or the rows of any other table."""
+    signals = any(isinstance(cell, Measured) for row in table.rows for cell in row.cells)
+    sides = _sides(table) if signals else [column.title for column in table.columns[1:]]
+    parts = [svg_text("Evidence" if signals else title, 0, 14, "heading")]
     y = 40.0
     for row in table.rows:
-        signal, *values, says = table.texts(row)
+        signal, *values = table.texts(row)
+        says = values.pop() if signals else ""
         parts.append(svg_text(shorten_middle(signal, 54), 0, y, "signal"))
         y += 8
-        for side, text, cell in zip(sides, values, row.cells[1:-1], strict=True):
+        for side, text, cell in zip(sides, values, row.cells[1 : 1 + len(sides)], strict=True):
             share, limit = (cell.bar, cell.limit) if isinstance(cell, Measured) else (None, None)
-            x = 74.0
+            x = _beside(sides, 74.0)
             parts.append(svg_text(side, 0, y + 11, "muted"))
             if share is not None:
                 width = max(1.5, 110 * share)

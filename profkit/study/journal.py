@@ -23,6 +23,8 @@ _SCHEMA = "profkit.study/1"
 _PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
 #: Most bytes read of either file; a line has less than 1 kB.
 _MOST_BYTES = 1 << 28
+#: How runs end that count.
+COUNTED = ("done", "disturbed")
 
 
 @dataclass(frozen=True, slots=True)

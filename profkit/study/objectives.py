@@ -13,7 +13,7 @@ import numpy as np
 from profkit.errors import UsageError
 from profkit.formats import load_run
 from profkit.measure.range_stats import range_rows
-from profkit.study.journal import Trial
+from profkit.study.journal import COUNTED, Trial
 from profkit.study.trials import tail
 
 #: Bytes of a log that are searched, from its end: a training run may print for hours.
@@ -42,7 +42,7 @@ class Objective:
 
     def figure(self, trial: Trial) -> float | None:
         """Return the figure of a run that succeeded, ``None`` for another one."""
-        if trial.status not in ("done", "disturbed"):
+        if trial.status not in COUNTED:
             return None
         return trial.wall_s if self.kind == "wall" else trial.objective
 
@@ -65,8 +65,8 @@ class Objective:
         if self.kind == "range":
             return f"it has no NVTX range {self.what}"
         if self.kind == "output":
-            return f"nothing in its output matches {self.what}"
-        return f"{self.file} has no number at {self.what}, or was not written by it"
+            return f"no positive number in its output matches {self.what}"
+        return f"{self.file} has no positive number at {self.what}, or was not written by it"
 
 
 WALL = Objective("wall")

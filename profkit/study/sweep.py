@@ -19,7 +19,7 @@ from typing import Any
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.model import Run
-from profkit.study.journal import Journal, Trial
+from profkit.study.journal import COUNTED, Journal, Trial
 from profkit.study.objectives import WALL, Objective
 from profkit.study.space import Setting, Space
 from profkit.study.trials import Ended, run_once
@@ -88,7 +88,7 @@ def sweep(
     for number, (round_, setting) in enumerate(left, total - len(left) + 1):
         label = space.label(setting)
         ended = statuses(setting)
-        if ended and not ended.keys() & {"done", "disturbed"}:
+        if ended and not ended.keys() & {*COUNTED}:
             continue  # it failed or timed out in an earlier round, and never succeeded
         while wanted(round_, setting):
             progress(Progress(label, number, total))
@@ -132,16 +132,24 @@ def run_trial(
             hopeless=hopeless,
             cwd=runner.cwd,
         )
+    except BaseException:
+        if run_file is not None:
+            run_file.unlink(missing_ok=True)
+        raise
     finally:
         if run_file is not None:
             _remove_spool(run_file)
     trial = _trial(runner.space.named(setting), round_, ended, run_file, log)
-    if runner.objective.kind == "wall" or trial.status not in ("done", "disturbed"):
-        return trial
-    value = runner.objective.measure(log, run_file, began)
-    if value is None:
-        return replace(trial, status="failed", problem=runner.objective.missing())
-    return replace(trial, objective=value)
+    if runner.objective.kind != "wall" and trial.status in COUNTED:
+        value = runner.objective.measure(log, run_file, began)
+        trial = replace(trial, objective=value)
+        if value is None:
+            trial = replace(trial, status="failed", problem=runner.objective.missing())
+    if run_file is not None and trial.status not in COUNTED and run_file.is_file():
+        # Not beside those that are compared: `diff` takes all run files of a setting.
+        aside = run_file.rename(run_file.with_name(f"failed-{run_file.name}"))
+        trial = replace(trial, run=aside.name if trial.run else trial.run)
+    return trial
 
 
 def _trial(setting: Mapping[str, str], round_: int, ended: Ended, run_file: Path | None, log: Path) -> Trial:

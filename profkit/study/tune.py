@@ -94,10 +94,7 @@ def open_search(
     known = study.user_attrs.get("profkit")
     if known is None:
         study.set_user_attr("profkit", about)
-        # Outside the space, the baseline is a trial without parameters.
-        inside = _usable(space, [baseline])
-        attributes = None if inside else {"setting": list(baseline)}
-        study.enqueue_trial(_params(space, baseline) if inside else {}, user_attrs=attributes)
+        _enqueue(study, space, baseline)
         for setting in first:
             if setting != baseline:
                 study.enqueue_trial(_params(space, setting), skip_if_exists=True)
@@ -109,6 +106,13 @@ def open_search(
             storage,
         )
     return study
+
+
+def _enqueue(study: optuna.Study, space: Space, setting: Setting) -> None:
+    """Let a setting be the next trial, even if it was one; outside the space, it is a trial without parameters."""
+    inside = _usable(space, [setting])
+    attributes = None if inside else {"setting": list(setting)}
+    study.enqueue_trial(_params(space, setting) if inside else {}, user_attrs=attributes)
 
 
 def _opened(optuna: Any, storage: str, how: Mapping[str, Any]) -> optuna.Study:
@@ -255,6 +259,7 @@ def tune(
         except (Interrupted, ProfkitError):
             if not _is_taken(study, asked):
                 study.tell(asked, state=TrialState.FAIL)
+                _enqueue(study, space, setting)  # for whoever resumes the study
             raise
         _tell(study, objective, asked, trial)
         progress(Progress(label, len(known) + 1, trials, trial))

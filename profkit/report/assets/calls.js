@@ -57,7 +57,7 @@ function startCalls() {
     const text = item.text ?? names[item.row];
     const known = [`${seconds(item.seconds)}`];
     if (before && item.change !== undefined) known.push(`${change(0, item.change)} against the baseline`);
-    if (item.calls !== undefined) known.push(`${item.calls} calls`);
+    if (item.calls !== undefined) known.push(counted(item.calls, "call"));
     const label = `${text}: ${known.join(", ")}`;
     const kinds = ["block", classes, plain ? "plain" : colour(item.change), width < 0.03 ? "thin" : ""];
     const focusable = plain ? {} : { type: "button", tabIndex: -1, "aria-label": label };
@@ -122,7 +122,7 @@ function startCalls() {
   }
 
   function describe(up, down, own, all) {
-    const parts = [`${names[focus]} (${functions.where(focus)}): ${seconds(all)} with callees, ${seconds(own)} itself, ${nodes().calls(focus)} calls.`];
+    const parts = [`${names[focus]} (${functions.where(focus)}): ${seconds(all)} with callees, ${seconds(own)} itself, ${counted(nodes().calls(focus), "call")}.`];
     if (up.itself !== null) {
       parts.push(`↻ It calls itself: ${nodes().calls(focus, edges().ncalls[up.itself])} of its calls. The times of callers and callees then overlap, and may exceed its own.`);
     }

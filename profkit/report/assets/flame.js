@@ -89,8 +89,8 @@ function startFlame() {
     const told = (known, columns) => (known.exact(row) ? count(Math.round(ncalls(columns, node))) : UNKNOWN);
     const calls = row < 0 ? UNKNOWN : told(functions.after, graph.after);
     const was = row < 0 || !before ? calls : told(functions.before, graph.before);
-    const counted = was === calls ? calls : `${was} → ${calls}`;
-    if (counted !== UNKNOWN) parts.push(`${counted} ${graph.measured ? "" : "of its "}calls${per}`);
+    const known = was === calls ? calls : `${was} → ${calls}`;
+    if (known !== UNKNOWN) parts.push(`${graph.measured ? counted(known, "call") : `${known} of its calls`}${per}`);
     const title = row < 0 ? "calls that are too short to draw separately" : name(node);
     const where = row < 0 ? "" : ` (${functions.where(row)})`;
     const more = row >= 0 && data.calls ? [" ", link("Who calls it?", () => choose(row))] : [];
@@ -252,7 +252,7 @@ function startFlame() {
       found.textContent = !rows.size
         ? `No function is named “${typed}”.`
         : matches.size
-          ? `${thousands(matches.size)} blocks, ${seconds(time)}${per}, ${share(time / total())} of the whole.`
+          ? `${counted(thousands(matches.size), "block")}, ${seconds(time)}${per}, ${share(time / total())} of the whole.`
           : "Too short to be drawn here.";
     }
     show();

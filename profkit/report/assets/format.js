@@ -6,6 +6,11 @@ function thousands(value) {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+// A number, or its text, with its noun.
+function counted(number, one, more = `${one}s`) {
+  return `${number} ${String(number) === "1" ? one : more}`;
+}
+
 function threeDigits(value) {
   const size = Math.abs(value);
   return value.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);

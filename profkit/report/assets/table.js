@@ -37,7 +37,7 @@ function startTable() {
     before && ["per call", "ratio", true, (row) => factor(ratio(row)), (row) => functions.ratio[row]],
     !before && ["per call", "each", true, (row) => seconds(each(row)), (row) => each(row) || 0],
     after.wait && ["CPU queue", "wait", true, (row) => seconds(after.wait[row]), (row) => after.wait[row]],
-    ["calls", "calls", true, calls, (row) => after.ncalls[row]],
+    ["calls", "calls", true, calls, (row) => after.ncalls[row] || 0],
   ].filter(Boolean);
 
   const table = make("table", { className: "every" });
@@ -118,7 +118,7 @@ function startTable() {
     table.setAttribute("aria-rowcount", rows.length + 1);
     byId("table-count").textContent = rows.length
       ? `${thousands(from + 1)}–${thousands(from + shown.length)} of ${thousands(rows.length)}`
-      : find.value.trim() ? `No function is named “${find.value.trim()}”.` : "Nothing matches.";
+      : find.value.trim() && !only?.checked && !root.value ? `No function is named “${find.value.trim()}”.` : "Nothing matches.";
     for (const [id, end] of [["first", page === 0], ["back", page === 0], ["next", page === pages - 1], ["last", page === pages - 1]]) {
       byId(`table-${id}`).disabled = end;
     }

@@ -163,7 +163,7 @@ function startTimeline() {
 
   function described(side) {
     const drawn = side.tracks.reduce((sum, track) => sum + track.begin.length, 0);
-    const parts = [`${shown(side).length} processes`, `${side.tracks.length} threads with ${drawn} ranges`];
+    const parts = [counted(shown(side).length, "process", "processes"), `${counted(side.tracks.length, "thread")} with ${counted(drawn, "range")}`];
     return `${side.label || "The run"} over ${seconds(side.seconds)}: ${parts.join(", ")}`;
   }
 
@@ -206,7 +206,7 @@ function startTimeline() {
 
   function keys(event) {
     const act = { "+": "in", "=": "in", "-": "out", ArrowLeft: "left", ArrowRight: "right", 0: "all" }[event.key];
-    if (!act) return;
+    if (!act || event.ctrlKey || event.metaKey || event.altKey) return; // those are the browser's
     event.preventDefault();
     acts[act]();
   }

@@ -70,7 +70,7 @@ def history_notes(study: History) -> list[str]:
     lacking = [run for run in study.runs if run.cause]
     if lacking:
         runs = units.counted(len(lacking), "run")
-        notes.append(f"{runs} lacked CPUs or data, or were blocked; see profkit show.")
+        notes.append(f"{runs} lacked CPUs or data, or waited for I/O, locks or sleep; see profkit show.")
     return notes
 
 

@@ -7,6 +7,7 @@ import math
 from profkit.measure.intervals import Estimate
 from profkit.report import units
 from profkit.report.document import VerdictBlock
+from profkit.report.text import clean
 from profkit.study.setting_results import Cell, Results
 from profkit.study.verify import LOOKS, Plan, Tried
 
@@ -48,6 +49,8 @@ def study_verdict(study: Results) -> VerdictBlock:
     else:
         more = _others(sum(cell.best for cell in study.cells) - 1)
     if best is base or (base.best and known):
+        if advised is not base:
+            more = f"{label_of(study, advised)} takes fewer resources and cannot be told apart. {more}"
         return _no_better(study, base, best, more)
     if advised is not best:
         label = label_of(study, best)
@@ -67,6 +70,8 @@ def confirmed_verdict(study: Results, gain: Estimate) -> VerdictBlock:
     if study.best is None or study.advised is None:
         return _nothing(study)
     base, advised = study.cells[study.baseline], study.cells[study.advised]
+    if not (math.isfinite(base.median) and math.isfinite(study.spread)):
+        return study_verdict(study)  # the default never succeeded, or the noise is not known
     runs = f"{units.counted(len(base.times), 'run')} each, in turn"
     if base.best or not gain.low > 1:
         return _no_better(study, base, study.cells[study.best], f"Median of {runs}.")
@@ -126,7 +131,7 @@ def study_notes(study: Results) -> list[str]:
     for cell in study.cells:
         if cell.failed:
             runs = units.counted(cell.failed, "run")
-            notes.append(f"{label_of(study, cell)}: {runs} failed ({cell.problem}).")
+            notes.append(f"{label_of(study, cell)}: {runs} failed ({clean(cell.problem)}).")
     early = [label_of(study, cell) for cell in study.cells if cell.ended_early]
     if early:
         what = units.counted(len(early), "run was", "runs were")
@@ -155,7 +160,7 @@ _HEADLINES = {
 def tried_verdict(tried: Tried, predicted_s: float, least_s: float = 0.0) -> VerdictBlock:
     """Return the answer; `predicted_s` is the greatest predicted gain, NaN if unknown, `least_s` the least."""
     if tried.outcome == "fails":
-        return VerdictBlock("The run with the advice fails", f"{tried.after.problem or 'it failed'}.", "bad")
+        return VerdictBlock("The run with the advice fails", f"{clean(tried.after.problem) or 'it failed'}.", "bad")
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     most = units.from_to(least_s, predicted_s, "to") if least_s else f"up to {units.seconds(predicted_s)}"
