@@ -29,6 +29,8 @@ from profkit.model import Host, Manifest, Notice, Process, Profile, ProfileError
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
 #: Facts of a process as its record has them.
+#: A later program of a script is the main one if it runs so many times as long: others might change places from run to run.
+_MUCH_LONGER = 2.0
 _AS_RECORDED = (
     *("cpu_s", "voluntary_switches", "involuntary_switches", "peak_memory_bytes", "page_faults"),
     *("read_bytes", "storage_bytes", "environment", "tiers", "effect"),
@@ -313,10 +315,10 @@ def _roots(record: Record) -> Roots:
 
 
 def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int | None) -> list[Process]:
-    """Set roles: the first process of each rank is that rank, the first of all (or `root`) is main."""
+    """Set roles: the first process of each rank is that rank; for the main one see `_main_process`."""
+    main = _main_process(processes, found, root)
     by_pid: dict[tuple[str, int | None], int] = {}
     by_process: dict[ProcessKey, int] = {}
-    has_ranks = any(record.of_job and record.rank is not None for record in found)
     result: list[Process] = []
     for index, (process, record) in enumerate(zip(processes, found, strict=True)):
         parent = by_pid.get((record.kernel, process.parent))
@@ -325,7 +327,7 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
             role = "worker"
         elif of_rank and (parent is None or result[parent].rank != record.rank):
             role = "rank"
-        elif parent is None and index == 0 and not (has_ranks and of_rank) and root in (None, process.pid):
+        elif record.process == main:
             role = "main"
         else:
             previous = by_process.get(record.process)  # a process keeps its role after an exec
@@ -336,6 +338,39 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
         result.append(process)
         by_pid[record.kernel, process.pid] = by_process[record.process] = index
     return result
+
+
+def _main_process(
+    processes: Sequence[Process], found: Sequence[Record], root: int | None
+) -> ProcessKey | None:
+    """Return the main process: `root` or the first, unless it is a rank; of a script that starts several, a much longer one.
+
+    It must begin after the end of those before it: two that run at once are not told apart by their times.
+    """
+    main: ProcessKey | None = None
+    starters = set()
+    end_s = life_s = 0.0
+    has_ranks = any(record.of_job and record.rank is not None for record in found)
+    for index, (process, record) in enumerate(zip(processes, found, strict=True)):
+        started = (record.kernel, process.parent) in starters
+        starters.add((record.kernel, process.pid))
+        lived_s = process.wall_s or 0.0
+        if index == 0:
+            if record.worker or (record.of_job and record.rank is not None) or root not in (None, process.pid):
+                return None
+        elif record.process == main:  # another program in the same process
+            lived_s += life_s
+        elif (
+            started
+            or has_ranks
+            or root is not None
+            or record.kernel != found[0].kernel
+            or record.begin_perf < end_s
+            or lived_s < _MUCH_LONGER * life_s
+        ):
+            continue
+        main, life_s, end_s = record.process, lived_s, record.begin_perf + (process.wall_s or 0.0)
+    return main
 
 
 def _primary_first(processes: list[Process]) -> list[Process]:

@@ -100,7 +100,7 @@ def comparability(pair: Pair, residue: Residue, calls_factor: float, *, shared: 
         cpus_a, cpus_b = host_a.available_cpus, host_b.available_cpus
         if cpus_a and cpus_b and cpus_a != cpus_b:
             differs(CPUS, Notice("cpus-differ", "", {"baseline": cpus_a, "candidate": cpus_b}))
-        if _arguments(known_a.command) != _arguments(known_b.command):
+        if without_directories(known_a.command) != without_directories(known_b.command):
             commands = {"baseline": " ".join(known_a.command), "candidate": " ".join(known_b.command)}
             differs(COMMAND, Notice("command-differs", "", commands))
     one, other = (int(median([counted_processes(r) for r in side.runs])) for side in (baseline, candidate))
@@ -129,10 +129,15 @@ def _same_columns(a: Profile, b: Profile) -> bool:
     return [a.strings[i] for i in a.name.tolist()] == [b.strings[i] for i in b.name.tolist()]
 
 
-def _arguments(command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without the directories of interpreter and script (``<project>`` in a masked run)."""
+def without_directories(command: Sequence[str], *, of_data: bool = True) -> tuple[str, ...]:
+    """Return a command without the directories of interpreter and script (``<project>`` in a masked run).
+
+    `of_data`: also without those of other absolute paths.
+    """
     words = [
-        w.replace("\\", "/").rstrip("/").rpartition("/")[2] if i < 2 or w.startswith(("/", "<project")) else w
+        w.replace("\\", "/").rstrip("/").rpartition("/")[2]
+        if i < 2 or w.endswith(".py") or (of_data and w.startswith(("/", "<project")))
+        else w
         for i, w in enumerate(command)
     ]
     if words and words[0].startswith("python"):

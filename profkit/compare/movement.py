@@ -166,7 +166,8 @@ def _below_changed(differs: Bools, within: tuple[Floats, Floats]) -> int:
     before, after = within
     whole = max(float(before.max(initial=0.0)), 1e-12)
     rows = np.argsort(before - after, kind="stable")[:MOST_BELOW]
-    rows = rows[(differs & (before <= ROOT_SHARE * whole))[rows]]
+    gained = after - before >= noise.MIN_SECONDS
+    rows = rows[(differs & gained & (before <= ROOT_SHARE * whole))[rows]]
     return int(rows[0]) if len(rows) else -1
 
 

@@ -26,7 +26,7 @@ UNSTATED: Mapping[str, Any] = dict.fromkeys((*MEASURED, *ESTIMATES))
 class Replicates:
     """Replicates of one side; `profile` holds their medians, without edges.
 
-    `ncalls` to `cumblocked` have shape (runs, n): 0 where a run lacks a function, NaN for unknown calls,
+    `ncalls` to `blocked` have shape (runs, n): 0 where a run lacks a function, NaN for unknown calls,
     ``None`` unless every run measured them. `places` holds the row of `profile` for each row of each run.
     `unseen_s` is the most seconds that all runs may have missed of a function, 0 where one is exact.
     """
@@ -37,7 +37,6 @@ class Replicates:
     tottime: Floats
     cumtime: Floats
     blocked: Floats | None
-    cumblocked: Floats | None
     places: tuple[Index, ...]
     unseen_s: float = 0.0
 
@@ -58,9 +57,10 @@ def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]
 
 
 def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
-    """Return the seconds that functions are ranked by; if `active`, less unqueued time off the CPU."""
-    whole, off = (of.tottime, of.blocked) if by == "tottime" else (of.cumtime, of.cumblocked)
-    return np.maximum(whole - off, 0.0) if active and off is not None else whole
+    """Return the seconds that functions are ranked by; self time, if `active`, less unqueued time off the CPU."""
+    if by == "cumtime":
+        return of.cumtime
+    return np.maximum(of.tottime - of.blocked, 0.0) if active and of.blocked is not None else of.tottime
 
 
 def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequence[float]) -> Replicates:
@@ -95,7 +95,6 @@ def gather(profiles: Sequence[Profile], roots: Sequence[Roots], unseen_s: Sequen
         columns["tottime"],
         columns["cumtime"],
         columns["blocked"],
-        columns["cumblocked"],
         tuple(places),
         # Samples of all runs add up.
         1.0 / sum(1.0 / seconds for seconds in unseen_s) if all(s > 0 for s in unseen_s) else 0.0,

@@ -206,7 +206,10 @@ def _processes(pair: Pair) -> tuple[tuple[int, int], bool]:
         return recorded, True
     numbers = _numbers(pair, len)
     # A plain profile holds one process; its calls show how many that one started.
-    return (started(pair.table).processes if numbers == (1, 1) and pair.exact else numbers), False
+    if numbers == (1, 1) and pair.exact:
+        first, second = started(pair.table).processes
+        numbers = 1 + first, 1 + second
+    return numbers, False
 
 
 def _numbers(pair: Pair, count: Callable[[tuple[Process, ...]], int]) -> tuple[int, int]:

@@ -14,14 +14,14 @@ from profkit.measure.critical_path import compose, least_beside
 from profkit.measure.path_reading import NO_EFFECT, PathReading, capture_effects, path_rank, read_path
 from profkit.measure.waits_by_name import also_computes, waits_for_gpu, waits_for_ranks
 from profkit.model import Effect
-from profkit.model.arrays import Bools, Floats, Rows, median
+from profkit.model.arrays import Bools, Floats, Rows, known, median
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideWalls:
     """The walls of one side's runs, `own_s` without what capture added; in s, shape (runs,).
 
-    They are self times where a wall is unknown. `capture_s` is the median of what capture added, 0 unless
+    They are self times where a wall of either side is unknown. `capture_s` is the median of what capture added, 0 unless
     known of both sides. `parts` are over the table's rows.
     """
 
@@ -53,11 +53,14 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     ]
     # For how long helpers are active beside each second of the path's thread, on the side with more.
     beside = max(float(median([least_beside(reading) for reading in of_side])) for of_side in readings)
+    seconds = [_seconds(side) for side in pair.sides]
+    if any(of_side is None for of_side in seconds):  # a wall and self times do not compare
+        seconds = [np.maximum(side.replicates.tottime.sum(axis=1), 1e-12) for side in pair.sides]
     first, second = (
         _side_walls(
-            side, [compose(reading, *masks, beside=beside) for reading in of_side], added if captured else []
+            of_side, [compose(one, *masks, beside=beside) for one in read], added if captured else []
         )
-        for side, of_side, added in zip(pair.sides, readings, effects, strict=True)
+        for of_side, read, added in zip(known(seconds), readings, effects, strict=True)
     )
     return Walls(first, second, captured)
 
@@ -71,11 +74,10 @@ def _read(side: Side, of_table: Rows, rank: int | None, n: int) -> list[PathRead
 
 
 def _side_walls(
-    side: Side, parts: Sequence[Composition], effects: Sequence[tuple[Effect, Effect]]
+    seconds: Floats, parts: Sequence[Composition], effects: Sequence[tuple[Effect, Effect]]
 ) -> SideWalls:
-    seconds = own = _totals(side)
     if not effects:
-        return SideWalls(seconds, own, 0.0, tuple(parts))
+        return SideWalls(seconds, seconds, 0.0, tuple(parts))
     # Of what capture added to helpers, as large a part is on the path as of all that they did.
     whole = [
         of_path.plus(of_helpers, part.helpers_part)
@@ -94,14 +96,12 @@ def _effects(side: Side, rank: int | None) -> list[tuple[Effect, Effect]]:
         capture_effects(run, selected, rank)
         for run, selected in zip(side.measured.runs, side.selected, strict=True)
     ]
-    known = [effect for effect in found if effect is not None]
-    return known if len(known) == len(found) else []
+    effects = known(found)
+    return effects if len(effects) == len(found) else []
 
 
-def _totals(side: Side) -> Floats:
-    """Return the wall of every run of a side in seconds, or self times where a wall is unknown."""
+def _seconds(side: Side) -> Floats | None:
+    """Return the wall of every run of a side in seconds, ``None`` where one is unknown."""
     walls = [run.manifest.wall_s for run in side.measured.runs if run.manifest is not None]
-    if len(walls) == side.replicates.runs and all(wall > 0 for wall in walls):
-        return np.array(walls, np.float64)
-    totals: Floats = np.maximum(side.replicates.tottime.sum(axis=1), 1e-12)
-    return totals
+    complete = len(walls) == side.replicates.runs and all(wall > 0 for wall in walls)
+    return np.array(walls, np.float64) if complete else None

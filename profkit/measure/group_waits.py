@@ -13,7 +13,7 @@ import numpy as np
 
 from profkit.identity.lookup_columns import Looked
 from profkit.measure.pause_seconds import waited
-from profkit.measure.side_facts import first_thread
+from profkit.measure.side_facts import first_thread, last_images
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import BUILTIN, Process, Run, Thread
 from profkit.model.arrays import Bools, known
@@ -56,7 +56,7 @@ class WaitGroup:
 
 def group_waits(run: Run) -> tuple[WaitGroup, ...]:
     """Return the groups of a run, main process or ranks first, without processes that lack counters."""
-    tops = [p for p in run.processes if p.role in ("main", "rank")]
+    tops = [p for p in last_images(run.processes) if p.role in ("main", "rank")]
     pids = {p.pid for p in tops}
     below: tuple[tuple[GroupName, list[Process]], ...] = (
         ("workers", [p for p in run.processes if p.role == "worker"]),

@@ -305,7 +305,7 @@ def _host_need(
         # Without samples: if they lived for half of the run or longer, all did in its middle.
         unseen = sum(part if part < 0.5 else 1.0 for part, life in those if life is None)
         # Many threads make samples rare, which then show too few processes; the most are no fewer than the mean.
-        most = _most_at_once(known(life for _, life in those))
+        most = most_at_once(known(life for _, life in those))
         return max(most + round(unseen), round(sum(part for part, _ in those)))
 
     asked = known(need.expected_cores for need in working)
@@ -316,7 +316,7 @@ def _host_need(
         processes=len(here),
         working=at_once(lambda need: not need.idle),
         workers=at_once(lambda need: need.role == "worker"),
-        ranks=sum(need.role == "rank" for need, _ in here),
+        ranks=len({(p.rank, p.pid) for need, p in here if need.role == "rank"}),
         at_once=sum(map(lived, working)),
         # A process with unknown pools (another language) takes at least one core.
         expected_cores=sum((need.expected_cores or 1) * lived(need) for need in working) if asked else None,
@@ -334,7 +334,8 @@ def sampled_life(process: Process) -> tuple[int, int] | None:
     return int(samples.time_ns.min()), int(samples.time_ns.max())
 
 
-def _most_at_once(lives: Sequence[tuple[int, int]]) -> int:
+def most_at_once(lives: Sequence[tuple[int, int]]) -> int:
+    """Return how many of these spans of time have a moment in common at most."""
     changes = [change for begin, end in lives for change in ((begin, 1), (end, -1))]
     ordered = sorted(changes, key=lambda at: (at[0], -at[1]))
     return max(accumulate(change for _, change in ordered), default=0)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from profkit.errors import UsageError
+from profkit.measure.inventory import most_at_once
 from profkit.measure.role_parts import COMPUTE, ITERATION, LOAD, WAIT, RolePart, new_time, role_parts
 from profkit.measure.role_parts import IterationNames as IterationNames
 from profkit.model import Run
@@ -256,8 +257,9 @@ def _why(duration: Floats, left_out: int) -> str:
 def _loaders(
     parts: Sequence[RolePart], index: int, consumers: Sequence[tuple[int, int]], begin: int, end: int
 ) -> tuple[int, float, tuple[str, ...]]:
-    """Return the threads that loaded for this consumer during its iterations, their seconds and ranges."""
-    threads, seconds, names = 0, 0.0, dict[str, None]()
+    """Return the most threads at once that loaded for this consumer during its iterations, their seconds and ranges."""
+    lives: list[tuple[int, int]] = []
+    seconds, names = 0.0, dict[str, None]()
     own = parts[index]
     alone = len({parts[i].process.pid for i, _ in consumers}) == 1
     for i, part in enumerate(parts):
@@ -271,10 +273,11 @@ def _loaders(
                 continue
             mine = loading.take(loading.thread == tid)
             clipped = new_time(np.maximum(mine.begin, begin), np.minimum(mine.end, end))
-            threads += 1
+            # Workers may be started anew in every epoch.
+            lives.append((max(begin, int(mine.begin.min())), min(end, int(mine.end.max()))))
             seconds += float(clipped.sum()) / 1e9
             names.update(dict.fromkeys(mine.names()))
-    return threads, seconds, tuple(names)
+    return most_at_once(lives), seconds, tuple(names)
 
 
 def _spread(seconds: Floats) -> Spread:

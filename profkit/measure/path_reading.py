@@ -20,7 +20,9 @@ from profkit.measure.selected_processes import Selected
 from profkit.measure.side_facts import (
     child_programs,
     delivery_seconds,
+    earlier_images,
     first_thread,
+    last_images,
     lifetime,
     main_processes,
     uses_gpu,
@@ -106,17 +108,21 @@ class PathReading:
 
 def path_rank(baseline: Sequence[Process], candidate: Sequence[Process]) -> int | None:
     """Return the rank whose active time grew most, or that has most if one object is passed twice."""
-    before, after = ({p.rank: p for p in main_processes(side)} for side in (baseline, candidate))
+    before, after = map(_useful_by_rank, (baseline, candidate))
     common = [rank for rank in after if rank is not None and rank in before]
     if len(common) < 2:
         return None
     alone = baseline is candidate
 
-    def grown(rank: int) -> float:
-        now, earlier = _useful(after[rank]), _useful(before[rank])
-        return now if alone else now - earlier
+    return max(common, key=lambda rank: after[rank] - (0.0 if alone else before[rank]))
 
-    return max(common, key=grown)
+
+def _useful_by_rank(side: Sequence[Process]) -> dict[int | None, float]:
+    """Return `_useful` of each rank, of all programs that it executed."""
+    found: dict[int | None, float] = {}
+    for process in main_processes(side):
+        found[process.rank] = found.get(process.rank, 0.0) + _useful(process)
+    return found
 
 
 def _useful(process: Process) -> float:
@@ -137,15 +143,17 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
     chosen = _path_process(selected, rank)
     thread = first_thread(chosen) if chosen is not None else None
     mine = [one for one in selected.threads if one[1] is thread]
-    others = [one for one in selected.threads if one[1] is not thread]
+    earlier = set(map(id, earlier_images(run.processes, chosen)))  # what they did, this one did not wait for
+    others = [one for one in selected.threads if one[1] is not thread and id(one[0]) not in earlier]
     own, wait, blocked = _of_threads(mine, n)
     wall = run.wall_s
     none = np.zeros(n)
     if chosen is None or thread is None:
         return PathReading(wall or 0.0, None, None, None, own, wait, blocked, none, none, none, 0.0, 0.0, 0.0)
     wall = wall or chosen.wall_s or float(own.sum())
-    run_all = known_sum(map(ran_s, run.processes)) or 0.0
-    queue_all = known_sum(map(queued_s, run.processes)) or 0.0
+    meanwhile = [process for process in run.processes if id(process) not in earlier]
+    run_all = known_sum(map(ran_s, meanwhile)) or 0.0
+    queue_all = known_sum(map(queued_s, meanwhile)) or 0.0
     helpers, helpers_wait, off = _of_threads(others, n)
     helpers_blocked, helpers_queued = none, none
     if helpers_wait is not None and off is not None:
@@ -187,18 +195,22 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         native_run_s=_native_s(chosen, "run_s"),
         native_queue_s=_native_s(chosen, "run_queue_wait_s"),
         helpers_starts_s=sum(
-            _outside_functions_s(process) for process in run.processes if process is not chosen
+            _outside_functions_s(process) for process in meanwhile if process is not chosen
         ),
         children_run_s=_children_run_s(run, chosen),
-        helpers_number=sum(max(1, len(process.threads)) for process in run.processes) - 1,
+        helpers_number=sum(max(1, len(process.threads)) for process in meanwhile) - 1,
         uses_gpu=uses_gpu(run),
         **pauses,
     )
 
 
 def _path_process(selected: Selected, rank: int | None) -> Process | None:
-    mains = main_processes(selected.processes)
-    return next((p for p in mains if rank is not None and p.rank == rank), mains[0] if mains else None)
+    mains = last_images(main_processes(selected.processes))
+    if rank is None and mains:
+        rank = mains[0].rank
+    # A rank may be a script of several programs.
+    chosen = [p for p in mains if rank is not None and p.rank == rank] or mains[:1]
+    return max(chosen, key=lambda p: p.wall_s or 0.0, default=None)
 
 
 def _children_run_s(run: Run, chosen: Process) -> float:

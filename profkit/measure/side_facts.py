@@ -280,6 +280,19 @@ def main_processes(selected: Sequence[Process]) -> list[Process]:
     return [p for p in selected if p.role in ("main", "rank") and p.profiled] or list(selected[:1])
 
 
+def last_images(processes: Sequence[Process]) -> list[Process]:
+    """Return the processes without those programs that another of them replaced (``exec``)."""
+    last = {_identity(p) for p in processes if p.exit != "replaced"}
+    return [p for p in processes if p.exit != "replaced" or _identity(p) not in last]
+
+
+def earlier_images(processes: Sequence[Process], last: Process | None) -> list[Process]:
+    """Return the programs that were replaced in the process of `last` before it."""
+    if last is None:
+        return []
+    return [p for p in processes if p is not last and p.exit == "replaced" and _identity(p) == _identity(last)]
+
+
 def _identity(process: Process) -> tuple[object, ...]:
     """Return what programs that one process executes in succession have in common."""
     return process.rank, process.pid

@@ -105,7 +105,7 @@ def waits_only(table: DiffTable, row: int) -> bool:
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
     """Rank functions by active self time or ``cumtime``; ties keep their order."""
-    values = ranked_seconds(profile, by, active=by == "tottime")
+    values = ranked_seconds(profile, by, active=True)
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 

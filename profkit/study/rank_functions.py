@@ -17,7 +17,7 @@ import numpy.typing as npt
 from profkit.identity.file_matches import match_files
 from profkit.identity.function_keys import clean_name, unique_files
 from profkit.identity.rooted_paths import rooted
-from profkit.measure.side_facts import first_thread
+from profkit.measure.side_facts import first_thread, last_images
 from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import BUILTIN, PROJECT, STDLIB, FunctionKey, Process, Profile, Roots, Run
 from profkit.model.arrays import Index, Ints
@@ -190,7 +190,7 @@ def names_of(waits: tuple[str, ...]) -> RankNames:
 def processes_of(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
     """Return the processes to compare, each with its helpers and its label."""
     name = os.path.basename(run.path.rstrip("/"))
-    ranks = [p for p in run.processes if p.role == "rank" and p.profiled]
+    ranks = [p for p in last_images(run.processes) if p.role == "rank" and p.profiled]
     if len(ranks) > 1:
         return [(p, _helpers(run, p), f"rank {p.rank}") for p in ranks]
     workers = [p for p in run.processes if p.role == "worker" and p.profiled]

@@ -142,7 +142,7 @@ class _Runner:
             "own": str(base),
             "foreign": str(top) if side == BASELINE else "",
         }
-        words = [sys.executable, "-m", "pytest", "-q", "--rootdir", str(root), "-p", "profkit"]
+        words = [sys.executable, "-m", "pytest", "-q", "--rootdir", ".", "-p", "profkit"]
         # Whatever the ini file selects, this test runs, and leaves no cache in the tree.
         cache = self._work / "cache"
         words += ["-m", "", "-k", "", "-o", f"cache_dir={cache}", *self._baselines.more, test.name]

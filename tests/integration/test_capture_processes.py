@@ -69,11 +69,21 @@ def test_module_script_and_job(tmp_path: Path) -> None:
     job = tmp_path / "job.sh"
     job.write_text(f"set -e\n'{sys.executable}' -m package.tool\n./script\n")
     run = captured(tmp_path, "bash", "job.sh")
-    assert [calls(p).get("f", 0) for p in run.processes if p.profiled] == [1, 0]
-    assert [calls(p).get("g", 0) for p in run.processes if p.profiled] == [0, 1]
+    counted = {(calls(p).get("f", 0), calls(p).get("g", 0)) for p in run.processes if p.profiled}
+    assert counted == {(1, 0), (0, 1)}
     assert run.manifest.command == ("bash", "job.sh")
     assert calls(captured(tmp_path, sys.executable, "-m", "package.tool").processes[0])["f"] == 1
     assert calls(captured(tmp_path, "./script").processes[0])["g"] == 1
+
+
+def test_the_main_program_of_a_job_is_one_that_runs_much_longer(tmp_path: Path) -> None:
+    (tmp_path / "prepare.py").write_text("import time\ndef prepare():\n    time.sleep(0.1)\nprepare()\n")
+    (tmp_path / "train.py").write_text("import time\ndef train():\n    time.sleep(4)\ntrain()\n")
+    (tmp_path / "job.sh").write_text("set -e\nfor step; do '%s' $step.py; done\n" % sys.executable)
+    for steps in (("prepare", "train"), ("train", "prepare"), ("prepare", "train", "prepare")):
+        run = captured(tmp_path, "bash", "job.sh", *steps)
+        assert [p.role for p in run.processes if p.profiled] == ["main", *["child"] * (len(steps) - 1)]
+        assert calls(run.processes[0])["train"] == 1
 
 
 #: The program itself is rank 0, and starts the others of its node.

@@ -17,6 +17,12 @@ _NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 #: Those of the target, while ours are in effect.
 _usual: List[int] = []
 
+
+def _never_collects() -> bool:
+    # Python 3.14.0 returns 0 for the third threshold, whatever it was set to.
+    return gc.get_threshold()[0] == _NEVER_COLLECT[0]
+
+
 #: Calls inside calls that our functions make, and some more.
 _DEEPEST = 20
 
@@ -29,13 +35,13 @@ def without_collections(call: Callable[..., _Result], *arguments: Any) -> _Resul
     if not hasattr(gc, "set_threshold"):
         return call(*arguments)
     before = gc.get_threshold()
-    if before != _NEVER_COLLECT:
+    if not _never_collects():
         _usual[:] = before
     gc.set_threshold(*_NEVER_COLLECT)
     try:
         return call(*arguments)
     finally:
-        if gc.get_threshold() == _NEVER_COLLECT:
+        if _never_collects():
             gc.set_threshold(*before)
 
 
@@ -53,7 +59,7 @@ def with_collections(call: Callable[..., _Result], *arguments: Any) -> _Result:
 
 def collect_again() -> bool:
     """End `without_collections`, as in a child that was forked meanwhile; return whether it was in effect."""
-    if not hasattr(gc, "set_threshold") or not _usual or gc.get_threshold() != _NEVER_COLLECT:
+    if not hasattr(gc, "set_threshold") or not _usual or not _never_collects():
         return False
     gc.set_threshold(*_usual)
     return True

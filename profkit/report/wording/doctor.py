@@ -87,8 +87,12 @@ def risk(diagnosis: Diagnosis) -> VerdictBlock:
         computing = (s for s in diagnosis.sizes if s.library.automatic and s.library.computes)
         unseen = sorted({_LIMITS[s.unseen] for s in computing if s.unseen and s.library.starts == "threads"})
         why = f" Not every library respects {' or '.join(unseen)}." if unseen else ""
-        share = units.counted(diagnosis.share, "thread")
-        return VerdictBlock(f"{line}: {over}", f"To fit, each process may have {share}.{why}", "bad")
+        fits = f"To fit, each process may have {units.counted(diagnosis.share, 'thread')}."
+        if demand.processes > demand.cpus:
+            most = max(1, int(demand.cpus))
+            fits = f"{demand.processes:,} processes are more than {units.cpus(demand.cpus)}: start at most {most}, "
+            fits += "with 1 thread each."
+        return VerdictBlock(f"{line}: {over}", f"{fits}{why}", "bad")
     if diagnosis.pooled is not None:
         pooled = diagnosis.pooled
         return VerdictBlock(

@@ -100,7 +100,7 @@ GIVEN_INPUTS: Mapping[str, Reading] = {
     "read.added": growth_of("bytes", "additional bytes read", lambda side: side.read_bytes),
     "command.differs": Reading(
         "bool",
-        "the command lines differ",
-        lambda c: bool(c.before.command and c.now.command) and c.before.command != c.now.command,
+        "the command lines differ, apart from the places of interpreter and script",
+        lambda c: bool(c.before.command and c.now.command) and _program(c.before) != _program(c.now),
     ),
 }
