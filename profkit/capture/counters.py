@@ -123,7 +123,7 @@ def _with_seen(
     for index, begin, end in zip(own, begins, ends, strict=True):
         image = replace(
             found[index],
-            samples=_between(samples, begin, end),
+            samples=_of_image(samples, begin, end, seen.pid),
             peak_threads=max(1, seen.peak_threads - min(len(hidden), _AGENT_THREADS)),
         )
         # The kernel's counters of a process are those of its last image and all before.
@@ -134,7 +134,7 @@ def _with_seen(
     rest = _unprofiled(_in_image(seen, replaced_ns, _FOREVER), sampled, launch, "child", found[last].host)
     after = _less(rest, found[last])
     wall = (seen.last_ns - replaced_ns) / 1e9
-    return [replace(after, wall_s=wall, samples=_between(samples, replaced_ns, _FOREVER))]
+    return [replace(after, wall_s=wall, samples=_of_image(samples, replaced_ns, _FOREVER, seen.pid))]
 
 
 def _in_image(seen: SeenProcess, begin_ns: int, end_ns: int) -> SeenProcess:
@@ -301,10 +301,20 @@ def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
     return ThreadSamples(tid[order], *(rows[order, column].copy() for column in range(3))).validate()
 
 
-def _between(samples: ThreadSamples | None, begin_ns: int, end_ns: int) -> ThreadSamples | None:
+def _of_image(samples: ThreadSamples | None, begin_ns: int, end_ns: int, main: int) -> ThreadSamples | None:
+    """Return the samples of one image; the counters of the `main` thread, which outlives images, begin with it."""
     if samples is None:
         return None
-    return samples.at((samples.time_ns >= begin_ns) & (samples.time_ns < end_ns))
+    earlier = samples.at((samples.time_ns < begin_ns) & (samples.tid == main))
+    own = samples.at((samples.time_ns >= begin_ns) & (samples.time_ns < end_ns))
+    if earlier is None or own is None:
+        return own
+    counted = own.tid == main
+    return replace(
+        own,
+        run_ns=own.run_ns - counted * earlier.run_ns[-1],
+        wait_ns=own.wait_ns - counted * earlier.wait_ns[-1],
+    )
 
 
 def _less(process: Process, before: Process) -> Process:

@@ -20,6 +20,7 @@ from profkit.capture.provenance import installed_packages
 from profkit.capture.record_types import Launch, Launcher, ProcessKey, Record, Sampled, SeenProcess
 from profkit.capture.records import read_launch
 from profkit.capture.source_cache import Sources
+from profkit.capture.spool import absent_directories
 from profkit.capture.spool_records import SpoolRecords, last_records
 from profkit.capture.tables import ThreadTables
 from profkit.errors import FormatError
@@ -162,9 +163,12 @@ def _notices(
     """Return what limits the run, its processes and its interpreters."""
     unrecorded = endings.unrecorded(spool, reader.files)
     interpreters = (path.stem for path in spool.glob("*" + settings.SUBINTERPRETER_SUFFIX))
+    elsewhere = absent_directories(spool)
     return [
         *reader.damaged,
-        *record_notices.of_launch(launch, launcher_alive, whole_s, found, unrecorded, reader.damaged),
+        *record_notices.of_launch(
+            launch, launcher_alive, whole_s, found, unrecorded, reader.damaged, elsewhere
+        ),
         *record_notices.of_processes(found, processes, ends),
         *record_notices.of_interpreters(interpreters),
     ]
@@ -219,7 +223,7 @@ def captures_on(spool: Path) -> bool:
 
 def _launcher_alive(launch: Launch) -> bool | None:
     own = launch.launcher
-    return None if own is None else is_alive(own.kernel, own.pid, own.born)
+    return None if own is None else is_alive(own.kernel, own.pid, own.born, own.pid_namespace)
 
 
 def _so_far(launch: Launch, found: Sequence[Record], launcher_alive: bool | None) -> float:

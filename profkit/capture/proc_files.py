@@ -13,9 +13,22 @@ from profkit.capture.agent.process_facts import read_file, read_stat
 TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
-def is_alive(kernel: str, pid: int, born: int | None) -> bool | None:
-    """Return whether a process runs, ``None`` on another `kernel`; `born` is in clock ticks since boot."""
+def pid_namespace() -> int | None:
+    """Return what identifies the PID namespace of this process; ``None`` without ``/proc``."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
+
+
+def is_alive(kernel: str, pid: int, born: int | None, namespace: int | None = None) -> bool | None:
+    """Return whether a process runs, ``None`` on another `kernel`, or if its PID `namespace` is known and another.
+
+    `born` is in clock ticks since boot.
+    """
     if not hasattr(os, "uname") or kernel not in (process_facts.boot_id(), os.uname().nodename):
+        return None
+    if namespace is not None and namespace != pid_namespace():
         return None
     if not os.path.exists("/proc/self/stat"):
         try:

@@ -47,6 +47,7 @@ class ProcessTree:
         self._known: set[int] = set()  # processes that were looked at, in the tree or not
         self._young: set[int] = set()  # looked at once: they may be between fork and exec
         self._founders: set[int] = {root}
+        self._of_shell = root if running else 0  # in its group a shell may put what it started beside it
         self._last_pid = b""
         self._next_scan = self._next_details = 0.0
         self._details_s = 0.0  # CPU seconds of this reading's details
@@ -55,7 +56,8 @@ class ProcessTree:
         self._most_files = file_budget(MOST_FILES)
         self._rows = 0
         self._followed = 0
-        #: Ended processes that were forgotten, their CPU seconds, and threads that were never followed.
+        self._folded = False  # in this scan
+        #: Ended processes that were forgotten, their CPU seconds, and the most threads at once that were not followed.
         self.forgotten_processes = self.unfollowed_threads = 0
         self.forgotten_cpu_s = 0.0
         #: How often the rows were thinned, which halves the resolution of older ones.
@@ -123,14 +125,18 @@ class ProcessTree:
         if full:
             took = time.thread_time() - begun
             self._next_scan = now + max(FULL_SCAN_INTERVAL, took / FULL_SCAN_SHARE)
+        self._folded, unfollowed = False, 0
         for process in list(self._members.values()):
-            self._find_threads(process)
+            unfollowed += self._find_threads(process)
+        self.unfollowed_threads = max(self.unfollowed_threads, unfollowed)
 
     def _adopt(self, pid: int) -> bool:
         first = pid not in self._known
         self._known.add(pid)
         if pid == os.getpid():
             return False  # the target may be the shell that started us
+        if pid != self._root:
+            self._founders.discard(pid)  # the number is given anew: no group or session bears it
         try:
             name, fields = read_stat(f"{_PROC}/{pid}/stat")
             parent, group, session, born = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
@@ -143,7 +149,7 @@ class ProcessTree:
         inside = (
             pid == self._root
             or parent in self._members
-            or group in self._founders
+            or (group in self._founders and group != self._of_shell)
             or session in self._founders
             or self._is_marked(pid)
         )
@@ -167,24 +173,28 @@ class ProcessTree:
         except OSError:
             return False  # another user's, or gone
 
-    def _find_threads(self, process: WatchedProcess) -> None:
+    def _find_threads(self, process: WatchedProcess) -> int:
+        """Follow the new threads of a process; return how many are not followed."""
         try:
             names = os.listdir(f"{_PROC}/{process.pid}/task")
         except OSError:
             self._end_process(process)
-            return
-        threads = process.threads
+            return 0
+        threads, unfollowed = process.threads, 0
         for name in names:
             tid = int(name)
             if tid not in threads:
                 if self._followed >= MOST_THREADS:
-                    self._fold_threads()
+                    if not self._folded:
+                        self._folded = True
+                        self._fold_threads()
                     if self._followed >= MOST_THREADS and tid != process.pid:
-                        self.unfollowed_threads += 1
+                        unfollowed += 1
                         continue
                 threads[tid] = WatchedThread(tid)
                 self._followed += 1
         process.peak_threads = max(process.peak_threads, len(names))
+        return unfollowed
 
     def _read_process(self, process: WatchedProcess, details: bool) -> None:
         for thread in list(process.threads.values()):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profkit.capture.agent import process_facts, settings
+from profkit.capture.proc_files import pid_namespace
 
 
 def run_facts(command: Sequence[str], cwd: str, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -29,7 +30,8 @@ def run_facts(command: Sequence[str], cwd: str, environment: Mapping[str, str]) 
 def this_process() -> dict[str, Any]:
     """Return facts by which a later merge can tell whether this launcher still runs."""
     own = process_facts.identity()
-    return {key: own[key] for key in ("boot", "host", "pid", "born")}
+    known = {key: own[key] for key in ("boot", "host", "pid", "born")}
+    return {**known, "pid_namespace": pid_namespace()}
 
 
 def git_state() -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from profkit.capture.endings import Ending
 from profkit.capture.record_types import Launch, Notes, Record
@@ -55,8 +56,12 @@ def of_launch(
     records: Sequence[Record],
     unrecorded: Sequence[tuple[int, str]],
     damaged: Sequence[Notice],
+    elsewhere: Sequence[Path] = (),
 ) -> Iterable[Notice]:
-    """Yield what limits the run as a whole; `damaged` are notices of unreadable records."""
+    """Yield what limits the run as a whole; `damaged` are notices of unreadable records.
+
+    `elsewhere`: directories of records on other machines.
+    """
     yield from facts.warnings
     if facts.wall_s is None:
         running = Notice("capture-running", "", {"so_far_s": whole_s})
@@ -66,7 +71,9 @@ def of_launch(
     if facts.ranks:
         traced = any(not record.notes.not_traced for record in records)
         yield Notice("ranks-selected", facts.ranks) if traced else Notice("ranks-absent", facts.ranks)
-    if not facts.counters_only and not (records or unrecorded or damaged or facts.attached):
+    host = {} if facts.launcher is None else {"host": facts.launcher.host}
+    yield from (Notice("records-elsewhere", str(place), host) for place in elsewhere)
+    if not facts.counters_only and not (records or unrecorded or damaged or elsewhere or facts.attached):
         yield Notice("no-record")
     yield from grouped((pid, Notice("process-unrecorded", error)) for pid, error in unrecorded)
     expected = {r.world_size for r in records if r.world_size is not None and r.of_job}

@@ -270,6 +270,7 @@ class Launcher(_OnKernel):
     host: str
     pid: Number
     born: Count | None
+    pid_namespace: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)

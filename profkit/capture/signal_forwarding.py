@@ -149,8 +149,8 @@ class Signals:
             if received.si_signo == signal.SIGCHLD:
                 continue
             self._note(received.si_signo)
-            if received.si_code == _SI_KERNEL:
-                continue  # the terminal, which signals the whole foreground group
+            if received.si_code == _SI_KERNEL and received.si_signo != signal.SIGHUP:
+                continue  # the terminal, which signals the whole foreground group, but a hangup to its leader only
             time.sleep(_SETTLE)
             if not witness.forget() >> received.si_signo & 1:
                 _send(target, received.si_signo)

@@ -63,9 +63,19 @@ def _is_on_network(directory: Path) -> bool:
 
 
 def directories(spool: Path) -> list[Path]:
-    """Return the directories of processes' files: the spool, and a local one that it links to."""
-    link = _local_link(spool)
-    return [spool, Path(os.readlink(link))] if link.is_dir() else [spool]
+    """Return the directories of processes' files: the spool, and local ones of this machine that it links to."""
+    return [spool, *(place for place in _local_directories(spool) if place.is_dir())]
+
+
+def absent_directories(spool: Path) -> list[Path]:
+    """Return the local directories that a spool links to, and that are not here: they are of another machine."""
+    return [place for place in _local_directories(spool) if not place.is_dir()]
+
+
+def _local_directories(spool: Path) -> Iterator[Path]:
+    for link in sorted(spool.glob("*" + settings.LOCAL_SUFFIX)):
+        with contextlib.suppress(OSError):
+            yield Path(os.readlink(link))
 
 
 def files(spool: Path, suffix: str) -> Iterator[Path]:
@@ -166,7 +176,7 @@ def _is_dead(facts: Path) -> bool:
     boot, host, pid, born = (own.get(name) for name in ("boot", "host", "pid", "born"))
     if not isinstance(pid, int) or not isinstance(born, int | None):
         return False
-    alive = is_alive(str(boot or host), pid, born)
+    alive = is_alive(str(boot or host), pid, born, own.get("pid_namespace"))
     here = os.uname().nodename if hasattr(os, "uname") else ""
     # Nothing outlives a restart of its machine.
-    return alive is False or (alive is None and bool(boot) and host == here)
+    return alive is False or (bool(boot) and boot != process_facts.boot_id() and host == here)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from profkit.capture.spool import FACTS_NAME, left_behind
+from profkit.capture.spool import FACTS_NAME, absent_directories, left_behind
 from profkit.cli import say
 from profkit.cli.app import CONTEXT
 from profkit.cli.options import FILE, output_option
@@ -80,6 +80,8 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
     joined = f" from {len(files)} files" if len(files) > 1 else ""
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
     for spool in filter(os.path.isdir, files):
+        if absent_directories(spool):
+            continue  # there is more of it on another machine
         # Kept: the capture may still be running, and a damaged record may be useful.
         say(f"the records are kept; once the file is as expected, run: rm -r {shlex.quote(str(spool))}")
 

@@ -114,6 +114,11 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "exit status and duration of the command are not known, and this run is what the processes had "
         "written"
     ),
+    "records-elsewhere": (
+        "the functions are not in this run: their records are in {subject:file} on {host}; merge there",
+        "the functions are not in this run: their records are in {subject:file} on the machine that ran it; "
+        "merge there",
+    ),
     "no-record": (
         "no process left a record, so no functions are in this run: the command starts no Python, starts it "
         "without profkit's variables (python -I, -E or -S, env -i, a remote host without this file system) "
