@@ -114,7 +114,7 @@ class Run(Reported):
 
     @property
     def wall_s(self) -> float | None:
-        """Seconds from its start to its end; ``None`` if unknown."""
+        """Seconds of the run, or of its windows if it was captured in windows; ``None`` if unknown."""
         return self._whole.wall_s
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 from collections.abc import Iterator
 from itertools import count
@@ -83,7 +84,7 @@ def free_name(path: Path) -> Iterator[Path]:
 
 
 def _is_used(path: Path) -> bool:
-    return os.path.lexists(path) or any(path.parent.glob(f"{spool_prefix(path)}*"))
+    return os.path.lexists(path) or any(path.parent.glob(f"{glob.escape(spool_prefix(path))}*"))
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +28,10 @@ def spool_of(named: str | os.PathLike[str]) -> Path | None:
     """Return the spool of a running capture, by directory, run file or process number; else ``None``."""
     path = Path(named)
     if path.is_dir():
-        return path if (path / FACTS_NAME).is_file() else None
+        return path if os.path.isfile(path / FACTS_NAME) else None
     if os.path.lexists(path):
         return None
-    found = sorted(path.parent.glob(spool_prefix(path) + "*"), key=lambda spool: spool.stat().st_mtime_ns)
+    found = sorted(path.parent.glob(glob.escape(spool_prefix(path)) + "*"), key=lambda spool: spool.stat().st_mtime_ns)
     if found:  # of a killed one, the reader of the missing file says what to do
         return found[-1] if captures_on(found[-1]) else None
     text = os.fspath(named)

@@ -36,6 +36,8 @@ _FORMATS = {
     "csv": (".csv", "", ""),
     "parquet": (".parquet", "", ""),
 }
+#: Formats whose readers do not unpack.
+_NEVER_PACKED = ("pstats", "parquet")
 #: Formats without callers and stacks, which are the most expensive part to read.
 _WITHOUT_CALLERS = ("perfetto", "chrome", "csv", "parquet")
 
@@ -79,6 +81,8 @@ def export(runs: tuple[Path, ...], to: str | None, process: str | None, report: 
         raise UsageError(
             f"export takes one run, and {len(runs)} were given: name one of them; --to firefox takes several"
         )
+    if to in _NEVER_PACKED and output is not None and output.suffix.lower() == ".gz":
+        raise UsageError(f"readers of {to} do not unpack .gz, name another file", "output", output)
     with Progress("exporting"):
         loaded = [load_run(run, edges=to not in _WITHOUT_CALLERS) for run in runs]
         keep_inputs((run.path for run in loaded), output)

@@ -103,9 +103,15 @@ def _read(path: Path, progress: Callable[[str], None]) -> Run:
     from profkit.capture.packer import pack_spool
     from profkit.capture.source_cache import Sources, cache_file
 
-    if not (path / FACTS_NAME).is_file():
-        raise FormatError(path, "is a directory, but not the spool of a capture", "name the run files in it")
     sources = Sources(cache_file(os.environ))
-    run = pack_spool(path, sources=sources, progress=progress)
+    try:
+        if FACTS_NAME not in os.listdir(path):
+            raise FormatError(
+                path, "is a directory, but not the spool of a capture", "name the run files in it"
+            )
+        run = pack_spool(path, sources=sources, progress=progress)
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or error}"
+        raise FormatError(path, problem, "check its owner and permissions") from None
     sources.save()
     return run

@@ -105,6 +105,15 @@ class Destination:
         """Raise `UsageError` if the report or the archive would overwrite an input."""
         keep_inputs(inputs, self.output, self.archive)
 
+    def keep_study(self, directory: Path) -> None:
+        """Raise `UsageError` if the report or the archive would be a file of the study in a directory."""
+        from profkit.study.journal import KEPT
+
+        kept = {os.path.realpath(directory / name) for name in KEPT}
+        for file in (self.output, self.archive):
+            if file is not None and os.path.realpath(file) in kept:
+                raise UsageError("is a file of the study, name another file", "output", file)
+
     def write(self, result: Reported, *, masked: bool = False) -> None:
         """Write report and archive; text on stdout is masked only if `masked` or by ``--mask-names``."""
         if self.wanted.mask_names:

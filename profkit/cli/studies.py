@@ -183,6 +183,7 @@ def sweep(
     from profkit.api.study import sweep as make_runs
 
     goal = report.destination()
+    goal.keep_study(directory)
     if param or env or command:
         space = parse_space(command, param, env)
         run.of(make_runs, space, directory, title="sweep", kept=directory, baseline=baseline, **rounds)
@@ -242,6 +243,7 @@ def tune(
     from profkit.api.study import tune as search_on
 
     goal = report.destination()
+    goal.keep_study(directory)
     space = parse_space(command, param, env)
     goal.write(run.of(search_on, space, directory, title="tune", kept=directory, **search))
 
@@ -271,6 +273,8 @@ def verify(
     files, number = _files(runs)
     goal = report.destination()
     goal.keep(files)
+    if directory is not None:
+        goal.keep_study(directory)
     # The number of runs is unknown: it continues until there is a decision.
     result = run.of(
         tried,

@@ -288,6 +288,11 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
     """
     try:
         with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+            if _MANIFEST not in names and _begins_with_zip(path):
+                inside = any(name.endswith(".prof") for name in names)
+                what = "unpack it, and name a .prof in it" if inside else "name the file that profkit wrote"
+                raise FormatError(path, "is a ZIP archive, but not a run file", what)
             members = Members(archive, os.path.getsize(path))
             return _read(members, os.fspath(path), edges=edges, processes=processes)
     except OSError as error:
@@ -300,6 +305,12 @@ def read_run(path: str | os.PathLike[str], *, edges: bool = True, processes: boo
         raise FormatError(
             path, f"the evidence archive after its profile is damaged: {problem}", _DAMAGED
         ) from None
+
+
+def _begins_with_zip(path: Any) -> bool:
+    """Return whether there is no plain profile before the archive."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"PK"
 
 
 def _read(members: Members, path: str, *, edges: bool, processes: bool) -> Run:

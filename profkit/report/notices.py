@@ -115,8 +115,8 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "written"
     ),
     "records-elsewhere": (
-        "the functions are not in this run: their records are in {subject:file} on {host}; merge there",
-        "the functions are not in this run: their records are in {subject:file} on the machine that ran it; "
+        "the functions are not in this run: their records are in {subject:path} on {host:host}; merge there",
+        "the functions are not in this run: their records are in {subject:path} on the machine that ran it; "
         "merge there",
     ),
     "no-record": (

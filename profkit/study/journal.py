@@ -21,6 +21,8 @@ from profkit.study.space import Parameter, Setting, Space
 
 _SCHEMA = "profkit.study/1"
 _PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
+#: What a study's directory keeps beside its runs; the last is that of `profkit.study.tune`.
+KEPT = (_PLAN, _JOURNAL, "study.db")
 #: Most bytes read of either file; a line has less than 1 kB.
 _MOST_BYTES = 1 << 28
 #: How runs end that count.

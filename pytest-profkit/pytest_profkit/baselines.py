@@ -269,6 +269,15 @@ def _git(directory: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
+def is_revision(directory: Path, word: str) -> bool:
+    """Return whether Git knows a revision of this name."""
+    try:
+        _git(directory, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+    except ProfkitError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def _checked_out(top: Path, revision: str) -> Iterator[Path]:
     """Check a revision out into a temporary work tree; raises `UsageError` if unknown, or `ProfkitError`."""

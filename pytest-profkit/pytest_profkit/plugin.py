@@ -52,8 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if task:
         config.pluginmanager.register(_Worker(json.loads(task)), "profkit-worker")
     elif config.getoption("--profkit"):
-        baseline = config.getoption("--profkit-baseline") or config.getini("profkit_baseline")
-        config.pluginmanager.register(_Gates(config, baseline), "profkit-gates")
+        baseline = config.getoption("--profkit-baseline")
+        beside = Path.cwd() if baseline else (config.inipath or config.rootpath / "ini").parent
+        baseline = baseline or config.getini("profkit_baseline")
+        config.pluginmanager.register(_Gates(config, baseline, beside / baseline), "profkit-gates")
 
 
 def _asked(item: pytest.Item) -> dict[str, Any] | None:
@@ -77,11 +79,14 @@ def _asked(item: pytest.Item) -> dict[str, Any] | None:
 class _Gates:
     """In the user's pytest: gates marked tests when they have passed."""
 
-    def __init__(self, config: pytest.Config, baseline: str) -> None:
+    def __init__(self, config: pytest.Config, baseline: str, place: Path) -> None:
+        from pytest_profkit.baselines import is_revision
+
         self._config = config
         self._baseline = baseline
+        directory = place.is_dir() and not ("/" not in baseline and is_revision(config.rootpath, baseline))
         # Tests may change the working directory.
-        self._checkout = Path(os.path.realpath(baseline)) if os.path.isdir(baseline) else None
+        self._checkout = Path(os.path.realpath(place)) if directory else None
         self._baselines: Baselines | None = None
         self._lines: list[str] = []
         self._none_marked = False

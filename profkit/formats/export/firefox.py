@@ -33,6 +33,8 @@ def firefox_profile(runs: Sequence[Run]) -> Export:
     labels = [os.path.basename(run.path) for run in runs]
     if len(set(labels)) < len(labels):
         labels = [run.path for run in runs]
+    if len(set(labels)) < len(labels):  # paths are masked
+        labels = [f"{label} ({number})" for number, label in enumerate(labels, 1)]
     found: list[tuple[str, str, Process, Thread]] = []
     left_out: dict[str, None] = {}
     taken: set[str] = set()

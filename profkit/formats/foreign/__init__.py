@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import json
 import struct
 import zlib
@@ -33,7 +35,9 @@ def read_foreign(path: Any) -> Run | None:
             head = file.read(_HEAD)
     except (OSError, NotRegularError):
         return None  # the next reader reports why
-    kind = _kind(_gunzipped(head, _HEAD) if head.startswith(_GZIP) else head)
+    kind = _kind(_first_gunzipped(head) if head.startswith(_GZIP) else head)
+    if head.startswith(_GZIP) and kind in ("", "sqlite"):
+        raise FormatError(path, "is compressed, and as such no profile that is read", "unpack it with gunzip")
     if not kind:
         return None
     try:
@@ -76,7 +80,7 @@ def _read(path: Any, kind: str) -> Run:
     data = read_dump(path)
     budget = Budget(len(data))
     if data.startswith(_GZIP):
-        data = _gunzipped(data, FLOOR + FACTOR * len(data), whole=True)
+        data = _gunzipped(data, FLOOR + FACTOR * len(data))
     readers = {"tachyon": read_tachyon, "pprof": read_pprof, "json": _read_json}
     if kind in readers:
         return readers[kind](path, data, budget)
@@ -108,15 +112,21 @@ def _decoded(text: str) -> Any:
         raise
 
 
-def _gunzipped(data: bytes, most: int, *, whole: bool = False) -> bytes:
-    """Return the first `most` bytes of unpacked data; with `whole`, raise `ValueError` unless that is all."""
-    unpacker = zlib.decompressobj(wbits=31)
+def _first_gunzipped(data: bytes) -> bytes:
+    """Return the first bytes of what begins with this data, unpacked; empty if it is damaged."""
     try:
-        unpacked = unpacker.decompress(data, most)
-    except zlib.error as error:
-        if whole:
-            raise ValueError(str(error)) from None
+        return zlib.decompressobj(wbits=31).decompress(data, _HEAD)
+    except zlib.error:
         return b""
-    if whole and not unpacker.eof:
-        raise ValueError("it is cut off, or unpacks to more than a file of its size may hold")
+
+
+def _gunzipped(data: bytes, most: int) -> bytes:
+    """Return unpacked data, of one member or of several; raise `ValueError` if damaged or more than `most` bytes."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            unpacked = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(str(error)) from None
+    if len(unpacked) > most:
+        raise ValueError("it unpacks to more than a file of its size may hold")
     return unpacked
