@@ -57,8 +57,10 @@ class Fixed:
 
 
 def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
-    """Return the work timed on both sides, greatest slow-down of the candidate first."""
-    found = []
+    """Return the work timed on both sides, greatest slow-down of the candidate first; none if they had several hosts."""
+    found: list[Fixed] = []
+    if _several_hosts(a, b):
+        return ()
     for name, before in a.yardsticks.items():
         after = b.yardsticks.get(name)
         if after is None:
@@ -74,7 +76,18 @@ def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
 
 def one_machine(a: SideFacts, b: SideFacts) -> bool:
     """Return whether both ran on one host, with the same CPU model and instructions."""
-    return bool(a.host) and a.host == b.host and not models_differ(a, b) and not other_instructions(a, b)
+    return (
+        bool(a.host)
+        and a.host == b.host
+        and not _several_hosts(a, b)
+        and not models_differ(a, b)
+        and not other_instructions(a, b)
+    )
+
+
+def _several_hosts(a: SideFacts, b: SideFacts) -> bool:
+    """Return whether a side ran on hosts of which only the launcher's is known."""
+    return max(len(a.inventory.hosts), len(b.inventory.hosts)) > 1
 
 
 def models_differ(a: SideFacts, b: SideFacts) -> bool:

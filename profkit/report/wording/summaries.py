@@ -403,10 +403,15 @@ SUMMARIES: Mapping[str, _Template] = {
     ),
     "throttling": "A CPU quota throttled the {side} in {throttled:share} of its periods.",
     "run-queue-wait": _queue,
-    "shared-hardware": (
+    "shared-hardware": lambda p: (
         "The same calls cost {per-call:factor} the CPU time, in functions that hold {per-call.everywhere:share} of "
-        "it, on the same machine and without queueing, while other programs used {others.added:.2f} more cores: they "
-        "share caches, memory, cores and clock with it."
+        "it, on the same machine and without queueing, while other "
+        + (
+            "guests of the host took {steal.growth:.2f}"
+            if (p.numbers.get("steal.growth") or 0.0) > (p.numbers.get("others.added") or 0.0)
+            else "programs used {others.added:.2f}"
+        )
+        + " more cores: they share caches, memory, cores and clock with it."
     ),
     "gpu-shared": "{on-gpu} Other programs kept the GPU busy for {gpu.others:share} of the time.",
     "gpu-code": (
@@ -437,9 +442,15 @@ SUMMARIES: Mapping[str, _Template] = {
     ),
     "starved": _LOST_SLICES,
     "starved-repeats": _LOST_SLICES,
-    "loading": (
-        "The candidate's main thread waited for its data loaders or workers, not for a CPU: {delivery:s} against "
-        "{delivery-before:s}."
+    "loading": lambda p: (
+        "The candidate's main thread waited for its data loaders or workers, not for a CPU"
+        + (
+            ": {delivery:s} against {delivery-before:s}."
+            if p.numbers.get("delivery")
+            else ": {iterations.wait:share} of the time of its iterations."
+            if p.numbers.get("iterations.wait")
+            else "."
+        )
     ),
     "off-cpu": (
         "The candidate was off-CPU, not queueing, for {off:share} of its time, against {off-before:share}: "

@@ -172,7 +172,8 @@ def _free_to_take(case: Judged) -> int:
     batch = any(name.startswith(_BATCH) for name in side.environment)
     if not found.affinity or not found.cpus or found.ranks or len(found.hosts) != 1 or batch:
         return 0
-    most = max(found.cpus, case.before.inventory.affinity or 0)
+    known = case.before.inventory.affinity if case.before.host == side.host else None
+    most = max(found.cpus, known or 0)
     taken = found.affinity + (side.others_cores or 0.0) + (side.steal_cores or 0.0)
     return most if taken < most - 0.5 and not found.quota_cpus else 0
 

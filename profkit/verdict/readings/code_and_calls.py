@@ -63,8 +63,10 @@ def ranges_repeated(case: Case) -> Repeated | None:
 
 def _ranges_part(case: Case) -> float | None:
     found, lost = ranges_repeated(case), case.account.program_s
-    # Ranges of several threads may overlap.
-    return None if found is None or lost <= 0 else min(1.0, max(0.0, found.added_s / lost))
+    if found is None or lost <= 0:
+        return None
+    # Ranges have the time of all ranks, of which each lost as much; those of several threads may overlap.
+    return min(1.0, max(0.0, found.added_s / max(1, case.now.mains) / lost))
 
 
 def changed_above(signals: Signals) -> int:

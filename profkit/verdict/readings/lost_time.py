@@ -109,7 +109,9 @@ def _compiled(case: Case) -> float | None:
     before, after = case.before.compiling_s, case.now.compiling_s
     if before is None or after is None or not added > 0:
         return None
-    return min(1.0, max(0.0, after - before) / added)
+    # All ranks compile, and one of them is on the path.
+    each = after / max(1, case.now.mains) - before / max(1, case.before.mains)
+    return min(1.0, max(0.0, each) / added)
 
 
 def gil_held(found: Account) -> float | None:

@@ -49,8 +49,8 @@ _rule = partial(Rule, cause="contention")
 THROTTLING = _rule(
     id="throttling",
     about=(
-        "the cgroup's CPU quota stopped the candidate; evaluated before run-queue-wait, since throttled time "
-        "counts as queueing too"
+        "the cgroup's CPU quota stopped the candidate, which cost time; evaluated before run-queue-wait, since "
+        "throttled time counts as queueing too"
     ),
     bucket="queue",
     kind="kind.quota",
@@ -59,6 +59,8 @@ THROTTLING = _rule(
         more("throttled-growth", "throttled"),
         yes("time.factor-above-1"),
     ),
+    # A plain baseline has no queueing to compare.
+    alternatives=(((no("pair.counters"),), (more("account.queue", "queue.least"),)),),
     confidence=0.97,
     evidence=("throttled", "gpu", "demand"),
     advice=("raise-quota", "not-the-code"),
@@ -166,9 +168,9 @@ SHARED_HARDWARE = _rule(
     ),
     alternatives=(((yes("time.lost"),), (more("time.over-drift", "time.drift-or-own"),)),),
     confidence=0.75,
-    evidence=("per-call", "others", "neighbours", "fixed-work", "main-wait", "wall"),
+    evidence=("per-call", "others", "steal", "neighbours", "fixed-work", "main-wait", "wall"),
     advice=("contention",),
-    numbers=("per-call", "per-call.everywhere", "others.added"),
+    numbers=("per-call", "per-call.everywhere", "others.added", "steal.growth"),
 )
 
 #: Two plain profiles of one program, with a slower candidate.
@@ -279,7 +281,7 @@ THROTTLED_ALONE = alone(
 )
 
 #: A thread that waits most of the time may queue for much of its active time, and lose little.
-_QUEUED = more("account.queued", "queue.least")
+_QUEUED, _HELPERS_QUEUED = more("account.queued", "queue.least"), more("helpers.queued", "queue.least")
 
 QUEUED_ALONE = alone(
     RUN_QUEUE_WAIT,
@@ -291,9 +293,9 @@ QUEUED_ALONE = alone(
         # Threads that hand over data queue on an idle machine too, so someone must have taken the CPUs.
         (
             (yes("contention.known"), more("own.wait", "wait.some"), _QUEUED),
-            (yes("contention.known"), more("hidden.wait", "wait.much")),
+            (yes("contention.known"), more("hidden.wait", "wait.much"), _HELPERS_QUEUED),
             (yes("contention.unknown"), more("own.wait", "wait.much"), _QUEUED),
-            (yes("contention.unknown"), more("hidden.wait", "wait.much")),
+            (yes("contention.unknown"), more("hidden.wait", "wait.much"), _HELPERS_QUEUED),
         ),
     ),
     doubts=(((yes("contention.unknown"),), 0.6), ((less("most.wait", "wait.twice"),), 0.85)),

@@ -30,7 +30,7 @@ LOADING = Rule(
     doubts=(((less("time.slowdown", "time.slower"),), 0.75),),
     evidence=("off", "gpu", "main-wait", "delivery", "helpers-blocked-on", "iterations"),
     advice=("show-workers",),
-    numbers=("delivery", "delivery-before"),
+    numbers=("delivery", "delivery-before", "iterations.wait"),
 )
 
 LOADING_ALONE = alone(
