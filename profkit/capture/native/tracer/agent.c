@@ -14,6 +14,9 @@
 /* Until a function of the agent is called again that found no room on the stack. */
 #define ROOM_AGAIN_S 0.2
 
+/* More calls inside calls than functions of the agent make (undisturbed.py). */
+#define CALLS_OF_AGENT 30
+
 int64_t agent_due = INT64_MAX;
 bool agent_serving;
 
@@ -30,9 +33,22 @@ void agent_forget(void) {
     agent_due = INT64_MAX;
 }
 
+/* Before Python 3.10, its own RecursionError would lower the limit for the target, which is then ended at the next one. */
+static bool lacks_room(void) {
+#if PY_VERSION_HEX < 0x030A0000
+    return PyThreadState_Get()->recursion_depth + CALLS_OF_AGENT > Py_GetRecursionLimit();
+#else
+    return false;
+#endif
+}
+
 /* Call a function of the agent. PyTorch's compiler examines each frame inside compiled code and would count the
  * agent's, so it is switched off in this thread meanwhile. */
 static PyObject *call_unseen(PyObject *function, PyObject *argument) {
+    if (lacks_room()) {
+        PyErr_SetNone(PyExc_RecursionError);
+        return NULL;
+    }
     PyObject *modules = PyImport_GetModuleDict();
     PyObject *compiler = modules ? PyDict_GetItemString(modules, "torch._C._dynamo.eval_frame") : NULL;
     PyObject *set = compiler ? PyObject_GetAttrString(compiler, "set_eval_frame") : NULL;

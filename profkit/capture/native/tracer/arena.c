@@ -10,10 +10,12 @@
 #define FIRST_CHUNK 2000
 #define LARGEST_CHUNK 64000
 
+/* `used` is beyond `size` once something found no room. */
 struct chunk {
     struct chunk *next;
     void *entries;
-    size_t used, size;
+    atomic_size_t used;
+    size_t size;
 };
 
 static size_t next_chunk_size(const struct chunk *last) {
@@ -22,29 +24,36 @@ static size_t next_chunk_size(const struct chunk *last) {
 }
 
 void *arena_take(struct table *table, size_t size) {
-    struct chunk *chunk = table->arena;
+    struct chunk *chunk = atomic_load(&table->arena);
     size = (size + 15) & ~(size_t)15;
-    if (!chunk || chunk->size - chunk->used < size) {
+    for (;;) {
+        size_t used = chunk ? atomic_fetch_add(&chunk->used, size) : 0;
+        if (chunk && used <= chunk->size && chunk->size - used >= size)
+            return (char *)chunk->entries + used;
         struct chunk *new = malloc(sizeof *new);
         void *entries = new ? store_content(next_chunk_size(chunk), BLOCK_ENTRIES, table->number) : NULL;
         if (!entries) {
             free(new);
             return NULL;
         }
-        *new = (struct chunk){.next = chunk, .entries = entries, .used = 0, .size = store_room(entries)};
-        table->arena = chunk = new;
+        new->next = chunk;
+        new->entries = entries;
+        new->size = store_room(entries);
+        atomic_init(&new->used, size);
+        if (atomic_compare_exchange_strong(&table->arena, &chunk, new))
+            return entries;
+        /* Another thread has added one, and `chunk` is that now. */
+        store_give(entries);
+        free(new);
     }
-    void *place = (char *)chunk->entries + chunk->used;
-    chunk->used += size;
-    return place;
 }
 
 void arena_free(struct table *table, bool stay) {
-    for (struct chunk *chunk = table->arena, *next; chunk; chunk = next) {
+    for (struct chunk *chunk = atomic_load(&table->arena), *next; chunk; chunk = next) {
         next = chunk->next;
         if (!stay)
             store_give(chunk->entries);
         free(chunk);
     }
-    table->arena = NULL;
+    atomic_store(&table->arena, NULL);
 }

@@ -6,7 +6,8 @@
 
 struct table;
 
-/* Take zeroed memory that lives as long as the functions; NULL without memory. */
+/* Take zeroed memory that lives as long as the functions; NULL without memory. Needs no GIL: NVTX ranges are reported
+ * without, while another thread may book something of this one. */
 void *arena_take(struct table *table, size_t size);
 
 /* Forget all entries; in the store they remain if they `stay`. */

@@ -627,8 +627,9 @@ void looks_start(PyThreadState *state, pid_t number) {
     listed = followed = 0;
 }
 
-void looks_forget(void) {
-    looks_let_go();
+void looks_forget(bool inherited) {
+    if (inherited)
+        looks_let_go();
     n_threads = 0;
     looks_empty(&sets[0]);
     looks_empty(&sets[1]);

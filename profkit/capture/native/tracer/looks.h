@@ -124,8 +124,9 @@ void looks_set_table(struct seen_thread *seen, struct table *table);
 /* Forget all threads, without the lock, as nobody looks. */
 void looks_forget_all(void);
 
-/* Forget the parent's threads, in a forked child. */
-void looks_forget(void);
+/* Forget the parent's threads, in a forked child: close their descriptors, if it `inherited` them. They may be half
+ * written, as the thread that looks may have been at it. */
+void looks_forget(bool inherited);
 
 /* Note where a C function is called, so that looks find threads there in it; with the GIL instead of the lock. */
 void looks_saw_call(uintptr_t code, int64_t instruction, const void *key);

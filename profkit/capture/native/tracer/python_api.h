@@ -16,9 +16,6 @@
 #error "the headers of a free-threaded interpreter are for its own tracer, and no others"
 #endif
 
-/* Exported, but not in the limited API's headers. */
-extern int PyGILState_Check(void);
-
 #if PY_VERSION_HEX < 0x03090000
 #define PyInterpreterState_Get _PyInterpreterState_Get
 #endif

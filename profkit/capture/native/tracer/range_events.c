@@ -74,6 +74,33 @@ static void range_ends(struct table *table, uint32_t domain) {
     table->context = around;
 }
 
+/* The current thread state, without a check; not in the limited API. */
+typedef PyThreadState *(*current_function)(void);
+static current_function current;
+static PyInterpreterState *interpreter;
+
+static PyInterpreterState *interpreter_of(PyThreadState *state) {
+#if PY_VERSION_HEX < 0x03090000
+    return state->interp;
+#else
+    return PyThreadState_GetInterpreter(state);
+#endif
+}
+
+static void find_current(void) {
+    current = (current_function)dlsym(RTLD_DEFAULT, "PyThreadState_GetUnchecked");
+    if (!current)
+        current = (current_function)dlsym(RTLD_DEFAULT, "_PyThreadState_UncheckedGet"); /* before 3.13 */
+    interpreter = PyInterpreterState_Get();
+}
+
+/* Whether the thread holds the GIL of the interpreter that is traced. PyGILState_Check() is always true once there was
+ * another interpreter. */
+static bool holds_gil(void) {
+    PyThreadState *own = PyGILState_GetThisThreadState();
+    return current && own && current() == own && interpreter_of(own) == interpreter;
+}
+
 static atomic_bool paused;
 
 void range_events_pause(bool value) { atomic_store(&paused, value); }
@@ -84,7 +111,7 @@ static void on_push(uint32_t domain, uint32_t name) {
     if (atomic_load_explicit(&paused, memory_order_relaxed))
         return;
 #ifndef PROFKIT_FREE_THREADED
-    if (!table && tiers_now() == TIER_SAMPLED && PyGILState_Check())
+    if (!table && tiers_now() == TIER_SAMPLED && holds_gil())
         table = threads_table_here(); /* it began while the process was sampled */
 #endif
     if (!table)
@@ -110,7 +137,7 @@ enum report { NOTHING = 0, BEGAN = 1, ENDED = 2 };
 static atomic_int reported;
 
 static void on_watched(bool begins) {
-    if (PyGILState_Check()) {
+    if (holds_gil()) {
         agent_range(begins);
         return;
     }
@@ -142,6 +169,7 @@ bool range_events_follow(const char *path) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return false;
+    find_current();
     nvtx_listen_function listen = (nvtx_listen_function)dlsym(library, NVTX_LISTEN_NAME);
     if (listen)
         listen(&listener);

@@ -318,10 +318,13 @@ static void order_booking(bool last) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Whether a forked child does not have the looker's descriptors. */
+static bool descriptors_are_own;
+
 static void *look_on(void *Py_UNUSED(nothing)) {
     own_threads.looker = kernel_thread_id();
     prctl(PR_SET_NAME, THREAD_NAME);
-    kernel_own_descriptors();
+    descriptors_are_own = kernel_own_descriptors();
     take_short_turns();
     int64_t every = WATCH_EVERY_NS;
     struct seen_thread *turn = NULL, *last;
@@ -558,7 +561,7 @@ void sampler_forget(void) {
     forking = 0;
     own_threads.booker = own_threads.looker = 0;
     own_threads.used_by_ended = follows_at = 0;
-    looks_forget();
+    looks_forget(!descriptors_are_own);
     slices_forget();
     make_locks();
     mine = NULL;

@@ -129,7 +129,7 @@ struct table {
     struct slice *slices; /* the newest; see slices.h */
     struct slots functions; /* by name: some edge to the function */
     uint32_t n_functions; /* without the base */
-    struct chunk *arena;
+    struct chunk *_Atomic arena;
     struct paths paths;
     struct ranges *ranges;   /* NULL before the first */
     pthread_mutex_t lock;    /* of the ranges, which are reported without the GIL */

@@ -108,6 +108,11 @@ void waiting_settle(struct table *table, bool own_thread) {
         accumulate(table, &reading, &table->uncharged_wait, &table->uncharged_blocked);
         remember(table, &reading);
     }
+    bool shared = !own_thread && table->ranges; /* the thread may report a range meanwhile */
+    if (shared)
+        pthread_mutex_lock(&table->lock);
     charge_runner(table, table->top, limited(0, table->uncharged_wait, INT64_MAX),
                   limited(0, table->uncharged_blocked, INT64_MAX));
+    if (shared)
+        pthread_mutex_unlock(&table->lock);
 }

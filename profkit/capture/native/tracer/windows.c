@@ -192,6 +192,9 @@ static PyObject *window_steps(PyObject *Py_UNUSED(module), PyObject *increment) 
     return PyLong_FromUnsignedLongLong(atomic_fetch_add(&page->steps, by) + by);
 }
 
+/* Whoever ends the wait gives up waking after a while (windows_end_wait): then it ends by itself. */
+#define LONGEST_SLEEP_NS INT64_C(1000000000)
+
 static atomic_bool waiting;
 
 bool windows_wait(const atomic_bool *stopped, int64_t until) {
@@ -204,6 +207,7 @@ bool windows_wait(const atomic_bool *stopped, int64_t until) {
             heard = value;
             break;
         }
+        left = left < LONGEST_SLEEP_NS ? left : LONGEST_SLEEP_NS;
         struct timespec timeout = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
         call_futex(&page->bell, FUTEX_WAIT, value, &timeout);
     }
