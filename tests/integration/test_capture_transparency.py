@@ -296,7 +296,8 @@ def test_what_a_signal_handler_raises_is_not_lost(tmp_path: Path, each_way: str)
     assert done.stdout == "True 0\n", done.stderr
 
 
-#: Works at its limit of recursion, and three calls before it, for longer than the agent lets pass without a look.
+#: Works at its limit of recursion, and three calls before it, for longer than the agent lets pass without a look, and
+#: goes beyond it.
 AT_THE_LIMIT = """
 import time
 def leaf(): pass
@@ -304,6 +305,8 @@ def once(): leaf(), time.monotonic()
 def work():
     until = time.monotonic() + 0.25
     while time.monotonic() < until: leaf()
+    try: down(100, leaf)
+    except RecursionError: pass
 def down(calls, last): down(calls - 1, last) if calls else last()
 calls = 900
 try:

@@ -79,6 +79,7 @@ def test_an_exec_divides_what_the_kernel_counts_through() -> None:
     assert [t.tid for t in second.threads] == [10]
     assert (first.samples.time_ns < 4 * SECOND).all()
     assert second.samples.time_ns.tolist() == [5 * SECOND, 8 * SECOND]
+    assert second.samples.run_ns.tolist() == [1.125 * SECOND, 2.25 * SECOND], "it has run so long since"
 
 
 def test_without_a_record_the_target_itself_is_the_main_process() -> None:
