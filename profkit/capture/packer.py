@@ -29,9 +29,9 @@ from profkit.model import Host, Manifest, Notice, Process, Profile, ProfileError
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
-#: Facts of a process as its record has them.
-#: A later program of a script is the main one if it runs so many times as long: others might change places from run to run.
+#: A later program of a script is the main one if it runs so many times as long: others might change places.
 _MUCH_LONGER = 2.0
+#: Facts of a process as its record has them.
 _AS_RECORDED = (
     *("cpu_s", "voluntary_switches", "involuntary_switches", "peak_memory_bytes", "page_faults"),
     *("read_bytes", "storage_bytes", "environment", "tiers", "effect"),
@@ -347,9 +347,9 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
 def _main_process(
     processes: Sequence[Process], found: Sequence[Record], root: int | None
 ) -> ProcessKey | None:
-    """Return the main process: `root` or the first, unless it is a rank; of a script that starts several, a much longer one.
+    """Return the main process: `root` or the first, unless it is a rank, or a later one that runs much longer.
 
-    It must begin after the end of those before it: two that run at once are not told apart by their times.
+    That must begin after the end of those before it: two that run at once are not told apart by their times.
     """
     main: ProcessKey | None = None
     starters = set()

@@ -31,7 +31,8 @@ def spool_of(named: str | os.PathLike[str]) -> Path | None:
         return path if os.path.isfile(path / FACTS_NAME) else None
     if os.path.lexists(path):
         return None
-    found = sorted(path.parent.glob(glob.escape(spool_prefix(path)) + "*"), key=lambda spool: spool.stat().st_mtime_ns)
+    spools = path.parent.glob(glob.escape(spool_prefix(path)) + "*")
+    found = sorted(spools, key=lambda spool: spool.stat().st_mtime_ns)
     if found:  # of a killed one, the reader of the missing file says what to do
         return found[-1] if captures_on(found[-1]) else None
     text = os.fspath(named)

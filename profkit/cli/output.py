@@ -109,9 +109,10 @@ class Destination:
         """Raise `UsageError` if the report or the archive would be a file of the study in a directory."""
         from profkit.study.journal import KEPT
 
-        kept = {os.path.realpath(directory / name) for name in KEPT}
+        inside = os.path.realpath(directory)
         for file in (self.output, self.archive):
-            if file is not None and os.path.realpath(file) in kept:
+            place, name = ("", "") if file is None else os.path.split(os.path.realpath(file))
+            if name in KEPT and os.path.commonpath((place, inside)) == inside:
                 raise UsageError("is a file of the study, name another file", "output", file)
 
     def write(self, result: Reported, *, masked: bool = False) -> None:

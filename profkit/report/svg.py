@@ -158,7 +158,7 @@ def _facts(document: Document) -> Drawing:
 
 def _beside(labels: Sequence[str], least: float) -> float:
     """Return where texts begin that stand beside these labels."""
-    return max(least, 8 + 7.5 * max(map(len, labels), default=0))
+    return max(least, 8 + 7.2 * max(map(len, labels), default=0))
 
 
 def _sides(evidence: Table) -> list[str]:

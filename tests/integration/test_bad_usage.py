@@ -46,6 +46,7 @@ SWEEP = {
     "-p w=1..99999": "more than 10,000",
     "-p w=1,2 --baseline w=3": "3 is not among the values of w",
     f"-p w=1,2 --dir {PROGRAM}": "cannot write there",
+    "-p w=1,2 --dir s -o s/study.json": "-o s/study.json: is a file of the study, name another file",
 }
 TUNE = {
     "--objective output:x": "put one group around the number",
@@ -53,6 +54,7 @@ TUNE = {
     "--pruner median": "a pruner needs figures",
     "--storage nosuch://x": "cannot be opened",
     "--objective range:step --no-profile": "leave out --no-profile",
+    "--dir s -o ./s/study.json": "is a file of the study",
 }
 REFUSED = {
     **{f"capture {words} -- touch it-ran": said for words, said in CAPTURE.items()},
@@ -61,6 +63,7 @@ REFUSED = {
     "sweep -p w=1,2": "no command",
     "sweep -p w=1,2 -- no-such-command {w}": "no such command",
     "sweep --dir nowhere": "no study there",
+    "verify run.prof --dir s -o s/study.json": "is a file of the study",
     **{f"tune -p w=1,2 {words} -- python {PROGRAM} {{w}}": said for words, said in TUNE.items()},
 }
 

@@ -228,6 +228,10 @@ def test_a_project_behind_a_link_and_a_baseline_beside_it(project: Path, tmp_pat
     for baseline in ("HEAD", "../other"):
         words = (f"--profkit-baseline={baseline}", "--rootdir", str(link), str(link / "tests"))
         assert f"at the baseline {baseline}: the test took longer" in run_tests(project, "--profkit", *words)
+    # In the ini file, it is named from there, wherever pytest is started.
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = src\nprofkit_baseline = ../other\n")
+    said = run_tests(project / "tests", "--profkit")
+    assert "at the baseline ../other: the test took longer" in said
 
 
 @pytest.mark.parametrize(

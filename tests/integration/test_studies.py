@@ -128,13 +128,17 @@ def test_a_sweep_runs_in_rounds_and_names_the_best(place: Path) -> None:
 
 
 def test_failures_and_timeouts_are_marked_and_not_tried_again(place: Path) -> None:
-    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", "--timeout", "60", "--no-profile")
+    words = ("sweep", "-p", "w=1,2,3", "--repeat", "2", "--timeout", "60")
     done = profkit(place, *words, *target("{w}"), FAIL="1")
     statuses = [json.loads(line) for line in (place / "sweep" / "journal.jsonl").read_text().splitlines()]
     failed = [trial for trial in statuses if trial["setting"]["w"] == "3"]
     assert [trial["status"] for trial in failed] == ["failed"]
     assert "cannot do that" in failed[0]["problem"]
     assert "w=3: 1 run failed" in done.stdout
+    # What the report's command compares, runs/3-*.prof, has no run that failed.
+    kept = {path.name for path in (place / "sweep" / "runs").glob("*.prof")}
+    assert kept == {"1-1.prof", "1-2.prof", "2-1.prof", "2-2.prof", "failed-3-1.prof"}
+    assert failed[0]["run"] == "failed-3-1.prof"
     late = profkit(
         *(place, "sweep", "-p", "s=60,0", "--repeat", "1", "--timeout", "1", "--dir", "late"),
         *("--no-profile", "--", "sleep", "{s}"),
@@ -269,6 +273,23 @@ def test_no_better_than_the_default_is_said(place: Path) -> None:
     words = ("tune", "-p", "w=1,2", "--trials", "2", "--repeat", "3", "--baseline", "w=1", "--no-profile")
     done = profkit(place, *words, *target("{w}"))
     assert "No setting is better than w=1 beyond the noise" in done.stdout
+
+
+def test_a_default_whose_run_was_stopped_leaves_no_file_and_runs_again(place: Path) -> None:
+    """It lies outside the space, so that nothing but the queue of settings brings it back."""
+    imported("optuna")
+    waits = "    open('began', 'x').close()\n    time.sleep(600)\n"
+    (place / "train.py").write_text(f"import os, time\nif not os.path.exists('began'):\n{waits}")
+    words = ("tune", "-p", "w=1,2", "--baseline", "w=3", "--trials", "3", "--repeat", "0", "-o", "t.json")
+    with started(place, *words, *target("{w}")) as study:
+        wait_until(lambda: (place / "began").exists() or study.poll() is not None)
+        study.send_signal(signal.SIGINT)
+        ended(study, 130)
+    assert list((place / "tune" / "runs").glob("*.prof")) == []
+    profkit(place, *words, *target("{w}"))
+    default = checked((place / "t.json").read_text())["cells"][0]
+    assert default["setting"] == {"w": "3"}
+    assert len(default["values"]) == 1
 
 
 def test_an_objective_that_matches_nothing_ends_the_search_after_one_run(place: Path) -> None:

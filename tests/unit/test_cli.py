@@ -139,6 +139,8 @@ def test_an_example_runs(text: str, workshop: Path, capsys: Capture, monkeypatch
         ("show 99999999", "profkit attach 99999999 records"),
         ("diff nosuch-*.prof slow.prof", "matches no file (there are 1.prof, 2.prof,"),
         ("show nowhere/a.prof", "there is no directory nowhere"),
+        ("show runs/**.prof", "runs/**.prof: there is no such file (there are a.prof, b.prof"),
+        ("show run[1].prof", "run[1].prof: there is no such file (there are 1.prof, 2.prof,"),
         ("show fast-1.prof fast-2.prof", "show takes one run, and 2 were given"),
         ("export --to pstats 1.prof 2.prof 4.prof", "export takes one run, and 3 were given"),
     ],

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from profkit.compare.comparability import without_directories
 from profkit.compare.pair import select_pair
 from profkit.measure.selected_processes import FIRST
 from profkit.model import Notice, Profile, Run, RunSet
 from profkit.verdict.diagnosis import diagnose as diff
 from tests.builders import Row, captured, foreign, profile
-from tests.programs import Fn, one_side, program, training
+from tests.programs import Fn, compare, one_side, plain, program, training
 
 FILLER = [Row("m.py", 10 * i, f"f{i}", 10, 1.0 / (i + 1), source=f"s{i}") for i in range(20)]
 SLOWER = profile([replace(r, tottime=1.01 * r.tottime) for r in FILLER])
@@ -130,6 +131,27 @@ def test_what_stood_still_is_in_no_share_and_in_no_rank() -> None:
     assert found.account.bucket("blocked").parts[0].name == "read"
 
 
+def test_by_cumtime_what_stood_still_counts() -> None:
+    """A function's cumtime is all of it, whatever it and its callees waited for."""
+    sides = ([*training(), Fn("read", 10, 0.2, 0.05, off, {"step": 10})] for off in (0.5, 30.0))
+    table = diff(*(one_side(program(side)) for side in sides), by="cumtime").table
+    row = table.name.index("read")
+    assert set(table.name[:3]) == {"main", "step", "read"}
+    assert (table.baseline.rank[row], table.candidate.rank[row]) == (8, 3)
+    assert table.candidate.share[row] == pytest.approx(30.25 / (3.16 + 30.25))
+    assert table.candidate.active[row] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_where_one_side_has_no_wall_self_times_are_compared(turned: bool) -> None:
+    """The wall of the captured side includes 2 s before and after its functions."""
+    with_wall, without = one_side(program(training(), startup=2.0)), one_side(plain(training(slower=1.5)))
+    sides = (without, with_wall) if turned else (with_wall, without)
+    factor = 1 / 1.5 if turned else 1.5
+    assert diff(*sides).slowdown.value == pytest.approx(factor)
+    assert np.exp(compare(*sides).signals.log_walls) == pytest.approx(factor)
+
+
 def test_comprehensions_fold_across_versions_and_say_so() -> None:
     def side(version: int, *rows: Row) -> Profile:
         shared = [Row(f"/usr/lib/python3.{version}/os.py", 5, "walk"), Row("m.py", 1, "f", 1, 1.0)]
@@ -187,6 +209,23 @@ def test_launcher_and_directories_are_no_part_of_a_command() -> None:
     a = run_of(profile(FILLER), command=("/a/bin/python3", "/home/a/train.py", "-n", "3"))
     b = run_of(profile(FILLER[:-1]), command=("python3.11", "train.py", "-n", "3"))
     assert diff(RunSet("a", (a,)), RunSet("b", (b,))).comparability.score == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "program", "data"),
+    [
+        ("/a/bin/python3.12 /home/a/train.py /data/small", "python train.py /data/small", "small"),
+        ("python -u src/train.py -n 3", "python -u train.py -n 3", "3"),
+        ("/w/run.sh train.py --on <project>/a", "run.sh train.py --on <project>/a", "a"),
+        (r"C:\Python\python.exe C:\w\train.py", "python train.py", "train.py"),
+    ],
+)
+def test_a_command_without_directories_of_its_program_and_of_its_data(
+    command: str, program: str, data: str
+) -> None:
+    words = command.split()
+    assert without_directories(words, of_data=False) == tuple(program.split())
+    assert without_directories(words) == (*program.split()[:-1], data)
 
 
 def test_a_sampled_side_is_compared_by_share() -> None:

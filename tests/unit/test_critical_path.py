@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from profkit.compare.waiting_rows import waiting_rows
 from profkit.measure.composition import Composition
 from profkit.measure.critical_path import compose, least_beside
+from profkit.measure.group_waits import group_waits
 from profkit.measure.imports import import_seconds
 from profkit.measure.path_reading import PathReading, path_rank, read_path
 from profkit.measure.selected_processes import select
@@ -298,6 +299,27 @@ def test_the_path_goes_through_the_rank_that_computes_longer_than_before() -> No
     assert path_rank(alone, alone) == 1
 
 
+def staged(process: Process, run_s: float, queue_s: float = 0.0) -> Process:
+    """What the process did in a program that it executed before its last one."""
+    (earlier,) = program([Fn("stage", 1, run_s, queue_s)]).processes
+    return replace(earlier, pid=process.pid, role=process.role, rank=process.rank, exit="replaced")
+
+
+def test_a_rank_computes_in_all_programs_that_it_executes() -> None:
+    """The last one is read, in which it computes for a shorter time than the other rank."""
+    first, second = job(2.5, 2.75)
+    run = Run("r", (staged(first, 0.5), first, second))
+    assert path_rank(run.processes, run.processes) == 0
+    assert read_path(run, select(run), 0).run_s == 2.75
+
+
+def test_programs_that_one_process_executes_in_turn_are_one_main_process() -> None:
+    main = program([Fn("main", 1, 3.0)]).processes[0]
+    (group,) = group_waits(Run("r", (main, staged(main, 1.0))))
+    assert group.name == "main"
+    assert [lane.running_s for lane in group.lanes] == [3.0]
+
+
 class TestReading:
     @staticmethod
     def read(run: Run) -> tuple[PathReading, dict[str, int]]:
@@ -315,6 +337,14 @@ class TestReading:
         assert (found.own[job], found.helpers[job]) == (0.0, 2.0)
         assert (found.helpers_blocked[job], found.helpers_wait[job]) == (0.25, 0.5)
         assert (found.helpers_run_s, found.helpers_queue_s) == (3.0, 0.625)
+
+    def test_what_a_process_did_in_a_program_that_it_replaced_no_helper_did(self) -> None:
+        main = [Fn("main", 1, 1.0), Fn(ACQUIRE, 1, 0.0, 0.0, 3.0, {"main": 1})]
+        run = program(main, helpers=[(1.0, 0.5)])
+        stage = staged(run.processes[0], 2.0, 0.25)
+        found, at = self.read(replace(run, processes=(*run.processes, stage)))
+        assert (found.run_s, found.helpers_run_s, found.helpers_queue_s) == (1.0, 1.0, 0.5)
+        assert (found.own[at["stage"]], found.helpers[at["stage"]], found.helpers_number) == (0.0, 0.0, 1)
 
     def test_native_threads_of_a_worker_run_for_what_it_runs(self) -> None:
         """The BLAS that a worker started does not compute for the call in which the main thread waits."""

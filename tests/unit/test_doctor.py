@@ -275,6 +275,10 @@ def test_a_plan_multiplies_ranks_workers_and_threads() -> None:
     assert risk(found).headline == (
         "4 ranks × 4 workers × 8 threads = 128 runnable threads for 8 CPUs: 16.0× oversubscribed"
     )
+    said = "16 processes are more than 8 CPUs: start at most 8, with 1 thread each."
+    assert risk(found).summary == said
+    fewer = diagnose(EIGHT, NUMPY, {}, ranks=4)
+    assert risk(fewer).summary == "To fit, each process may have 2 threads."
 
 
 def test_one_process_fits_and_a_pool_of_its_default_size_would_not() -> None:

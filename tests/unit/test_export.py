@@ -422,6 +422,8 @@ def test_export_of_what_cannot_be(story: Path, tmp_path: Path, capsys: Capture) 
         ((story, "--to", "chrome", "-o", story), "name another file"),
         ((tmp_path / "none.prof", "--to", "chrome"), "none.prof"),
         ((story, story, "--to", "pprof"), "--to firefox takes several"),
+        ((story, "--to", "pstats", "-o", tmp_path / "x.prof.gz"), "readers of pstats do not unpack .gz"),
+        ((story, "--to", "parquet", "-o", tmp_path / "x.GZ"), "readers of parquet do not unpack .gz"),
     ):
         assert says in refused(capsys, "export", *arguments)
-    assert not output.exists()
+    assert list(tmp_path.glob("x*")) == []

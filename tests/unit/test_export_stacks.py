@@ -220,7 +220,7 @@ def test_pprof_that_cannot_be_read(tmp_path: Path) -> None:
         (go_profile(sample=[{"location_id": [1], "value": [2**63 - 1, 1]}]), "sample count or time"),
         (whole + protobuf.integer(2, 7), "no profile has"),
         (whole + protobuf.message(2, protobuf.packed(1, [1]) + b"\x10" + b"\xff" * 11), "64 bits"),
-        (gzip.compress(whole)[:-9], "cut off"),
+        (gzip.compress(whole)[:-9], "ended before"),
         (bomb, "may hold"),
     ):
         path.write_bytes(data)
@@ -292,6 +292,15 @@ def test_firefox_has_both_runs_side_by_side(story: Path, tmp_path: Path) -> None
             ("main", "g;h", "f"): 3000.0,
         }
         assert samples["time"] == sorted(samples["time"])
+
+
+def test_firefox_tells_two_runs_of_one_name_apart(story: Path, tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    other, output = tmp_path / "again" / story.name, tmp_path / "both.json"
+    shutil.copy(story, other)
+    assert exit_code("export", story, other, "--to", "firefox", "-o", output) == 0
+    first, second = (thread["processName"] for thread in json.loads(output.read_bytes())["threads"])
+    assert first != second
 
 
 def test_tables_leave_empty_what_is_not_known(

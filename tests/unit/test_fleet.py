@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import pstats
+import re
 import shlex
 import shutil
 import signal
@@ -248,6 +249,9 @@ def test_a_function_is_followed_over_days(grown: Fleet) -> None:
     shifts = {(shift.since, shift.what) for shift in found.shifts}
     assert shifts == {("2026-03-15", "self time of a call"), ("2026-03-15", "share")}
     assert "sharpen: more since 2026-03-15" in grown.trend("m.py:sharpen").report()
+    picture = grown.trend("sharpen").report("svg")
+    marked = re.findall(r'class="trend-words bad(?: end)?">(.*?) \+', picture)
+    assert sorted(marked) == ["self time of a call", "share"]
     load = grown.trend("load").report()
     assert "No change in load" in load or "less since 2026-03-15" in load
     with pytest.raises(UsageError, match="no run of the store that succeeded has such a function"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import marshal
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -204,8 +205,25 @@ def test_nested_calls_are_exact_and_recursion_counts_once(tmp_path: Path) -> Non
     ranges = process.ranges
     assert [ranges.strings[i] for i in ranges.name] == ["step", "data"]
     assert ranges.parent.tolist() == [-1, 0]
-    compressed = gzip.compress(json.dumps({"traceEvents": events}).encode())
-    assert named(read(tmp_path, compressed)) == named(run)
+    whole = json.dumps({"traceEvents": events}).encode()
+    assert named(read(tmp_path, gzip.compress(whole))) == named(run)
+    # As of files that were compressed apart and joined, and of what is written a part at a time.
+    assert named(read(tmp_path, gzip.compress(whole[:99]) + gzip.compress(whole[99:]))) == named(run)
+
+
+@pytest.mark.parametrize("lost", [4, 9])
+def test_a_compressed_file_that_was_cut_off_is_damaged(tmp_path: Path, lost: int) -> None:
+    packed = gzip.compress(json.dumps({"traceEvents": [event("p.py(1): f", 0, 100)]}).encode())
+    with pytest.raises(FormatError, match="is damaged: .* ended before"):
+        read(tmp_path, packed[:-lost])
+
+
+def test_what_is_read_only_unpacked_is_to_be_unpacked(tmp_path: Path) -> None:
+    dump = marshal.dumps({("p.py", 1, "f"): (1, 1, 0.5, 0.5, {})})
+    for data in (dump, (SEEDS / "foreign" / "nsys.sqlite").read_bytes()):
+        with pytest.raises(FormatError, match="is compressed, and as such no profile that is read") as caught:
+            read(tmp_path, gzip.compress(data))
+        assert caught.value.hint == "unpack it with gunzip"
 
 
 def test_a_call_that_never_ends_cuts_no_other(tmp_path: Path) -> None:

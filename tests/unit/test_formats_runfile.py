@@ -257,11 +257,19 @@ def test_a_run_without_columns_has_none_of_their_members(tmp_path: Path) -> None
     assert not {"samples", "ranges"} & set(member_of(tmp_path / "run.prof", "processes.json")[0])
 
 
-def test_foreign_zip(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "x.prof", "w") as archive:
-        archive.writestr("a.txt", "text")
-    with pytest.raises(FormatError, match="profkit did not write it"):
-        load_run(tmp_path / "x.prof")
+@pytest.mark.parametrize(
+    ("member", "hint"),
+    [
+        ("a.txt", "name the file that profkit wrote"),
+        ("baseline/a.prof", "unpack it, and name a .prof in it"),  # as in a ticket's archive
+    ],
+)
+def test_foreign_zip(tmp_path: Path, member: str, hint: str) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(member, "text")
+    with pytest.raises(FormatError, match="is a ZIP archive, but not a run file") as caught:
+        load_run(tmp_path / "x.zip")
+    assert caught.value.hint == hint
 
 
 def test_archive_with_a_comment_is_still_one(path: Path) -> None:

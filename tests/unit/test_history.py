@@ -259,6 +259,15 @@ def test_every_format_names_the_rows(three: list[Path]) -> None:
     assert commands == [[], *([["profkit", "diff", "clean", name]] for name in ("crowded", "changed"))]
 
 
+def test_a_picture_has_every_column_of_a_table_with_its_title(result: Any, three: list[Path]) -> None:
+    of_history = ("Changes", "change", "before", "after", "verdict", "revision", "first run", "p")
+    of_rows = ("Runs", "wall", "95 % interval", "factor", "verdict", "runs")
+    for made, titles in ((result, of_history), (read_compared(three), of_rows)):
+        shown = made.report("svg")
+        assert [title for title in titles if f">{title}</text>" not in shown] == []
+        assert ">Evidence</text>" not in shown
+
+
 def test_names_are_short_and_commands_run_as_pasted(
     three: list[Path], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

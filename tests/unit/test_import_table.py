@@ -61,3 +61,13 @@ def test_a_comparison_names_what_changed_and_ci_can_limit_it(
         assert limit in printed(capsys, "diff", *profiles, "--fail-on", limit, code=1)[1]
         printed(capsys, "diff", *reversed(profiles), "--fail-on", f"{limit},contention")
     assert "import-time>1.3x" in printed(capsys, "diff", *profiles, "--fail-on", "import-time>2", code=2)[1]
+
+
+def test_a_limit_of_imports_counts_only_where_the_whole_is_slower(
+    profiles: tuple[str, str], capsys: Capture
+) -> None:
+    words = ("diff", *profiles, "--fail-on", "import-time>1.3x", "--min-slowdown")
+    assert "exit status 1: imports took" in printed(capsys, *words, "5%", code=1)[1]
+    _, said = printed(capsys, *words, "9900%")
+    assert "exit status 0: imports took" in said
+    assert said.rstrip().endswith("× the baseline; --min-slowdown is 9900%")

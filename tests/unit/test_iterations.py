@@ -149,6 +149,17 @@ def test_loaders_in_other_processes_of_the_same_host() -> None:
         assert (model.bound, model.loaders) == found
 
 
+def test_loaders_that_are_started_anew_in_each_epoch_are_as_many_as_load_at_once() -> None:
+    own, loads = ([e for e in beside() if (e[3] == 1) is mine] for mine in (True, False))
+    consumer = Process(pid=7, ranges=ranges_from(own))
+    # One brings five batches, and after its end another one four; or both load all the time.
+    for parts, found in (((loads[:5], loads[6:]), (1, 0.027)), ((loads, loads), (2, 0.030))):
+        loaders = (Process(pid=8 + i, parent=7, ranges=ranges_from(part)) for i, part in enumerate(parts))
+        model = iteration_model(run_of(consumer, *loaders))
+        assert (model.loaders, model.load.mean_s) == (found[0], pytest.approx(found[1]))
+        assert model.bound == "loading"
+
+
 def test_without_ranges_around_iterations_one_reaches_to_the_end_of_its_last_range() -> None:
     bare = [e for e in in_turn() if not e[0].startswith("step")]
     model = model_of(bare)

@@ -109,6 +109,18 @@ def test_calls_below_changed_code_are_its_own_through_any_recursion() -> None:
     assert more.calls("deepcopy") == pytest.approx(0.0, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("slower", "changed", "below"), [("sharpen", "blur", "blur"), ("load", "forward", "")]
+)
+def test_a_changed_function_that_gained_nothing_has_nothing_below_it(
+    slower: str, changed: str, below: str
+) -> None:
+    """`blur` calls what got slower; what `forward` takes with its callees is as before."""
+    other = program(training(times={slower: 3.0}, changed={changed: "edited"}))
+    signals = compare(program(training()), other).signals
+    assert signals.table.shown(signals.movement.below_row) == below
+
+
 def test_samples_that_met_a_recursion_only_inside_belong_to_what_enters_it() -> None:
     # No sample met the outermost call alone, and all that is known of it is what it took with its callees.
     a, b = copying(0, "shallow"), site_times(copying(10_000, "deep"), {("snapshot", "deepcopy"): 0.0})

@@ -151,6 +151,17 @@ class TestMoreStarted:
         assert found.account.seconds("work") == pytest.approx(0.0, abs=0.01)
         assert found.account.seconds("startup") == pytest.approx(1.2, abs=0.05)
 
+    def test_of_what_more_of_them_are_sent_only_as_much_comes_with_them(self) -> None:
+        """The third gets half as much as two did; that all get more is work. The main process sends it."""
+
+        def run(processes: int, messages: int) -> Run:
+            fork = Fn(FORK, processes, 0.001, callers={"main": processes})
+            sends = {"callers": {"main": messages}, "file": f"{LIBRARY}reduction.py"}
+            return plain([*training(), fork, Fn("dumps", messages, 0.01 * messages, **sends)])
+
+        found = diffed(run(2, 100), run(3, 200)).account
+        assert (found.seconds("startup"), found.seconds("work")) == pytest.approx((0.5, 0.5), abs=0.01)
+
     def test_starting_them_counts_as_waiting_for_them_does(self) -> None:
         def run(processes: int, forked: float, waited: float) -> Run:
             launch = Fn(

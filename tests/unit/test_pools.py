@@ -212,6 +212,10 @@ class TestCores:
         # Each was sampled once, while the sampler took long: they lived together all the same.
         assert inventory(run(*(seen(at, at, 10.0) for at in range(64)))).workers == 64
 
+    def test_programs_that_a_rank_executes_in_turn_are_one_rank(self) -> None:
+        last = [process(BLAS, role="rank", rank=rank) for rank in (0, 1)]
+        assert inventory(run(*last, *(replace(one, exit="replaced") for one in last))).ranks == 2
+
     @pytest.mark.parametrize(("cpu", "wait", "surprising"), [(20.0, 10.0, True), (15.0, 5.0, False)])
     def test_more_than_its_pools_explain(self, cpu: float, wait: float, surprising: bool) -> None:
         found = inventory(run(process(Pool("openblas", 2), cpu_s=cpu, run_queue_wait_s=wait)))
@@ -371,7 +375,7 @@ class TestAdvice:
         ],
     )
     def test_ranks_are_bound(self, before: str, after: str) -> None:
-        ranks = [process(BLAS, role="rank")] * 4
+        ranks = [process(BLAS, role="rank", rank=rank) for rank in range(4)]
         assert self.limit(*ranks, command=f"{before} python train.py")[0] == f"{after} python train.py"
 
     def test_a_quota_below_the_affinity(self) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ from profkit.model import Paths, Pause, Process, Profile, Run, Series, Slice, Th
 from profkit.model.pauses import PauseKind
 from profkit.model.ranges import MARK, OPEN, STARTED
 from profkit.report import drawing, timeline
-from profkit.report.document import Step, Waterfall
-from profkit.report.drawn_blocks import waterfall_rows
+from profkit.report.document import Step, Trend, TrendLine, TrendMark, Waterfall
+from profkit.report.drawn_blocks import trend_drawing, waterfall_rows
 from profkit.report.figures import Track
 from profkit.report.pictures import LEAST_LABELS, MOST_LABELS, run_figures, slopes
 from profkit.report.waits import MOST_LANES, waits, waits_section
@@ -75,6 +76,23 @@ def test_a_waterfall_ends_where_the_candidate_does() -> None:
     # A candidate below zero is none, but a step may go there and come back.
     back = waterfall_rows(Waterfall(1.0, 1.5, (Step("a", -2.0, 0, True), Step("b", 2.5, 0, True))))
     assert all(0 <= left <= right <= 1 for _, left, right, *_ in back)
+
+
+def test_words_of_changes_that_are_near_each_other_do_not_overlap() -> None:
+    marks = tuple(TrendMark(at, f"self time of a call +{at}.0 %", "bad") for at in (4, 4, 6, 13, 19, 20))
+    days = tuple(map(str, range(24)))
+    drawn = trend_drawing(Trend(days, (TrendLine("a run", tuple(map(float, range(24)))),), marks))
+    words = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="trend-words bad( end)?">', drawn.markup)
+    places = []
+    for (x, y, end), mark in zip(words, marks, strict=True):
+        width = 7.0 * len(mark.text)
+        left = float(x) - (width if end else 0.0)
+        places.append((left, left + width, float(y)))
+    assert min(left for left, _, _ in places) >= 0
+    assert max(right for _, right, _ in places) <= drawn.width
+    assert min(y for _, _, y in places) >= 13
+    for (left, right, y), (other_left, other_right, other_y) in combinations(places, 2):
+        assert right <= other_left or other_right <= left or abs(y - other_y) >= 13
 
 
 def test_labels_keep_apart_and_in_order() -> None:

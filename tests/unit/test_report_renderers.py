@@ -14,12 +14,12 @@ import pytest
 import profkit
 from fuzz.oracles import check_terminal
 from profkit.api.reported import Layout
-from profkit.model import Notice, OpenCall, Process, Run
+from profkit.model import Notice, OpenCall, Process, Run, Window
 from profkit.report import html as page
 from profkit.report import markdown, svg, terminal
 from profkit.report.brief import brief_diff, brief_run
 from profkit.report.diffdoc import diff_document
-from profkit.report.document import Bullets, Document, Note, Section, Table, VerdictBlock
+from profkit.report.document import Bullets, Column, Document, Note, Row, Section, Table, VerdictBlock
 from profkit.report.figures import Figures
 from profkit.report.notices import notice_text
 from profkit.report.renderers import RENDERERS, Renderer, Terminal, renderer_for, renderer_named
@@ -86,6 +86,15 @@ def test_hostile_names_reach_no_terminal_as_control_characters(make: Callable[[]
     assert terminal.render(document, width=100, ascii_only=True).isascii()
 
 
+def test_hostile_names_of_windows_are_text() -> None:
+    run = build.captured_run()
+    windows = tuple(Window(name, float(at), at + 0.5, True) for at, name in enumerate(build.HOSTILE))
+    run = replace(run, manifest=replace(run.manifest, whole_s=12.4, windows=windows))
+    text = terminal.render(show_document(run, limit=0, judged=build.UNJUDGED), width=200)
+    check_terminal(text)
+    assert "\\x1b[31mred" in text
+
+
 def test_plain_text_has_no_codes_and_colours_are_closed() -> None:
     document = diff_document(build.contended())
     assert "\x1b" not in terminal.render(document)
@@ -121,6 +130,9 @@ def test_markdown_is_cut_to_one_comment_and_says_so() -> None:
     warnings = tuple(Notice("text", f"warning {i} " + "w" * 3000) for i in range(3000))
     long = markdown.render(diff_document(replace(build.contended(), warnings=warnings)))
     assert len(long.encode()) <= markdown.MAX_BYTES
+    wide = Table((Column("a"),), (Row(("x" * 20_000,)),) * 4)
+    text = markdown.render(Document("", (Section("", (wide,)),)))
+    assert "comment: 1 row is left out;" in text.splitlines()[0]
 
 
 def test_no_function_is_dropped_silently() -> None:

@@ -22,7 +22,15 @@ from profkit.measure.intervals import Estimate
 from profkit.measure.size_calls import SizeCall, size_calls
 from profkit.model import FunctionKey, Host, Process, Roots, Run, RunSet, Thread
 from profkit.model.thread import WrittenSize
-from profkit.report.wording.studies import plan_line, so_far, tried_notes, tried_verdict
+from profkit.report.wording.studies import (
+    confirmed_verdict,
+    plan_line,
+    so_far,
+    study_notes,
+    study_verdict,
+    tried_notes,
+    tried_verdict,
+)
 from profkit.study.doctor import Demand, Diagnosis
 from profkit.study.journal import Journal, Trial, read_plan, read_trials
 from profkit.study.objectives import WALL, parse_objective
@@ -255,6 +263,38 @@ def test_the_interval_of_a_gain_covers_the_truth() -> None:
     assert 0.93 <= np.mean(covered) <= 0.98
 
 
+@pytest.mark.parametrize(
+    ("times", "tone", "said"),
+    [
+        ({("1",): (), ("2",): (4, 4.1, 3.9), ("4",): (8, 8.1, 7.9)}, "good", "workers=1 never succeeded"),
+        ({("1",): (8,), ("2",): (4,), ("4",): (6,)}, "unsure", "the noise is not known"),
+    ],
+    ids=["no default", "one run each"],
+)
+def test_a_default_that_has_nothing_to_be_compared_by_is_not_the_best(
+    times: dict[tuple[str, ...], Sequence[float]], tone: str, said: str
+) -> None:
+    found = studied(Space(("x", "{workers}"), (WORKERS,)), times)
+    block = confirmed_verdict(found, gain(found, 0, 1))
+    assert block.headline.startswith("Best: workers=2")
+    assert block.tone == tone
+    assert said in block.summary
+
+
+def test_of_settings_that_cannot_be_told_from_the_default_the_smallest_is_named() -> None:
+    space = Space(("x", "{workers}"), (WORKERS,))
+    times = {("1",): (4.02, 4.1, 3.9), ("2",): (4.01, 4.05, 3.95), ("4",): (4, 4.05, 3.95)}
+    block = study_verdict(results(space, trials(times, space.parameters), baseline=("2",)))
+    assert block.headline == "No setting is better than workers=2 beyond the noise"
+    assert "workers=1 takes fewer resources and cannot be told apart. 2 other settings" in block.summary
+
+
+def test_what_a_failed_run_printed_last_is_shown_as_text() -> None:
+    setting = {"workers": "1", "OMP_NUM_THREADS": "1"}
+    failed = Trial(setting, 0, "failed", "", 1, 1.0, problem="exit status 1: \x1b[2Jgone")
+    assert study_notes(results(SPACE, [failed]))[0].endswith(": 1 run failed (exit status 1: \\x1b[2Jgone).")
+
+
 def test_a_journal_goes_on_from_what_was_written(tmp_path: Path) -> None:
     first, second = trials({("1", "1"): [3.0, 2.0]}, SPACE.parameters)
     with Journal(tmp_path / "s", SPACE, profiled=True) as journal:
@@ -409,9 +449,9 @@ class TestWords:
         tried = replace(TRIED, outcome="undecided", ratio=Estimate(6.07), stopped=True)
         assert so_far(tried) == "after 3 rounds: 35.8 s → 5.90 s, 6.07×"
         assert tried_verdict(tried, 30.8).headline == "Stopped before it was decided: 35.8 s → 5.90 s, 6.07×"
-        failed = Tried("fails", cell_of(5.0), cell_of(problem="exit status 3"), Estimate(1.0))
+        failed = Tried("fails", cell_of(5.0), cell_of(problem="exit status 3: \x1b[2J"), Estimate(1.0))
         block = tried_verdict(failed, 1.0)
-        assert (block.tone, block.summary) == ("bad", "exit status 3.")
+        assert (block.tone, block.summary) == ("bad", "exit status 3: \\x1b[2J.")
 
     def test_what_is_going_to_run_is_said_first(self) -> None:
         line = plan_line(plan_of(27.6, 6.7))

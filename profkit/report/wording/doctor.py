@@ -88,8 +88,8 @@ def risk(diagnosis: Diagnosis) -> VerdictBlock:
         unseen = sorted({_LIMITS[s.unseen] for s in computing if s.unseen and s.library.starts == "threads"})
         why = f" Not every library respects {' or '.join(unseen)}." if unseen else ""
         fits = f"To fit, each process may have {units.counted(diagnosis.share, 'thread')}."
-        if demand.processes > demand.cpus:
-            most = max(1, int(demand.cpus))
+        most = max(1, int(demand.cpus))
+        if demand.processes > max(1.0, demand.cpus):
             fits = f"{demand.processes:,} processes are more than {units.cpus(demand.cpus)}: start at most {most}, "
             fits += "with 1 thread each."
         return VerdictBlock(f"{line}: {over}", f"{fits}{why}", "bad")
