@@ -360,7 +360,11 @@ def _main_process(
         starters.add((record.kernel, process.pid))
         lived_s = process.wall_s or 0.0
         if index == 0:
-            if record.worker or (record.of_job and record.rank is not None) or root not in (None, process.pid):
+            if (
+                record.worker
+                or (record.of_job and record.rank is not None)
+                or root not in (None, process.pid)
+            ):
                 return None
         elif record.process == main:  # another program in the same process
             lived_s += life_s

@@ -57,7 +57,7 @@ class ProcessTree:
         self._rows = 0
         self._followed = 0
         self._folded = False  # in this scan
-        #: Ended processes that were forgotten, their CPU seconds, and the most threads at once that were not followed.
+        #: Ended processes that were forgotten, their CPU seconds, and the most threads at once without a follower.
         self.forgotten_processes = self.unfollowed_threads = 0
         self.forgotten_cpu_s = 0.0
         #: How often the rows were thinned, which halves the resolution of older ones.

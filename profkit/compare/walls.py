@@ -21,8 +21,8 @@ from profkit.model.arrays import Bools, Floats, Rows, known, median
 class SideWalls:
     """The walls of one side's runs, `own_s` without what capture added; in s, shape (runs,).
 
-    They are self times where a wall of either side is unknown. `capture_s` is the median of what capture added, 0 unless
-    known of both sides. `parts` are over the table's rows.
+    They are self times where a wall of either side is unknown. `capture_s` is the median of what capture
+    added, 0 unless known of both sides. `parts` are over the table's rows.
     """
 
     seconds: Floats
@@ -57,9 +57,7 @@ def walls_of(pair: Pair, waits: Bools) -> Walls:
     if any(of_side is None for of_side in seconds):  # a wall and self times do not compare
         seconds = [np.maximum(side.replicates.tottime.sum(axis=1), 1e-12) for side in pair.sides]
     first, second = (
-        _side_walls(
-            of_side, [compose(one, *masks, beside=beside) for one in read], added if captured else []
-        )
+        _side_walls(of_side, [compose(one, *masks, beside=beside) for one in read], added if captured else [])
         for of_side, read, added in zip(known(seconds), readings, effects, strict=True)
     )
     return Walls(first, second, captured)

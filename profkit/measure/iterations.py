@@ -257,7 +257,7 @@ def _why(duration: Floats, left_out: int) -> str:
 def _loaders(
     parts: Sequence[RolePart], index: int, consumers: Sequence[tuple[int, int]], begin: int, end: int
 ) -> tuple[int, float, tuple[str, ...]]:
-    """Return the most threads at once that loaded for this consumer during its iterations, their seconds and ranges."""
+    """Return how many threads at once loaded for this consumer in its iterations, their seconds and ranges."""
     lives: list[tuple[int, int]] = []
     seconds, names = 0.0, dict[str, None]()
     own = parts[index]

@@ -194,9 +194,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         own_imports=own_imports,
         native_run_s=_native_s(chosen, "run_s"),
         native_queue_s=_native_s(chosen, "run_queue_wait_s"),
-        helpers_starts_s=sum(
-            _outside_functions_s(process) for process in meanwhile if process is not chosen
-        ),
+        helpers_starts_s=sum(_outside_functions_s(process) for process in meanwhile if process is not chosen),
         children_run_s=_children_run_s(run, chosen),
         helpers_number=sum(max(1, len(process.threads)) for process in meanwhile) - 1,
         uses_gpu=uses_gpu(run),

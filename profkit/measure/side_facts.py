@@ -290,7 +290,9 @@ def earlier_images(processes: Sequence[Process], last: Process | None) -> list[P
     """Return the programs that were replaced in the process of `last` before it."""
     if last is None:
         return []
-    return [p for p in processes if p is not last and p.exit == "replaced" and _identity(p) == _identity(last)]
+    return [
+        p for p in processes if p is not last and p.exit == "replaced" and _identity(p) == _identity(last)
+    ]
 
 
 def _identity(process: Process) -> tuple[object, ...]:

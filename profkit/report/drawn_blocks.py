@@ -234,16 +234,16 @@ def trend_drawing(trend: Trend) -> Drawing:
     count = len(trend.labels)
     step = (_RIGHT - _LEFT) / max(1, count - 1)
     places = [_LEFT + step * (mark.at - 0.5) for mark in trend.marks]
-    lines, upper = _lines_of_marks(trend, places)
+    heights, upper = _lines_of_marks(trend, places)
     top = _HEAD + _WORDS * upper
     height = top + _FIRST + (_OTHER + _GAP) * (len(trend.lines) - 1) + _FOOT
     parts = []
-    for mark, x, line in zip(trend.marks, places, lines, strict=True):
+    for mark, x, above in zip(trend.marks, places, heights, strict=True):
         parts.append(
             element("line", x1=x, x2=x, y1=top - 6, y2=height - _FOOT, class_=f"trend-mark {mark.tone}")
         )
         end = " end" if _ends_at(x) else ""
-        parts.append(svg_text(mark.text, x, top - 9 - _WORDS * line, f"trend-words {mark.tone}{end}"))
+        parts.append(svg_text(mark.text, x, top - 9 - _WORDS * above, f"trend-words {mark.tone}{end}"))
     for number, line in enumerate(trend.lines):
         tall = _OTHER if number else _FIRST
         parts.append(_drawn_line(trend, line, top, tall, step))

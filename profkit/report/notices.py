@@ -116,8 +116,7 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
     ),
     "records-elsewhere": (
         "the functions are not in this run: their records are in {subject:path} on {host:host}; merge there",
-        "the functions are not in this run: their records are in {subject:path} on the machine that ran it; "
-        "merge there",
+        "the functions are not in this run: their records are in {subject:path} where it ran; merge there",
     ),
     "no-record": (
         "no process left a record, so no functions are in this run: the command starts no Python, starts it "

@@ -109,7 +109,10 @@ def open_search(
 
 
 def _enqueue(study: optuna.Study, space: Space, setting: Setting) -> None:
-    """Let a setting be a trial before others are drawn, even if it was one; outside the space, it has no parameters."""
+    """Let a setting be a trial before others are drawn, even if it was one.
+
+    Outside the space, a trial has no parameters.
+    """
     inside = _usable(space, [setting])
     attributes = None if inside else {"setting": list(setting)}
     study.enqueue_trial(_params(space, setting) if inside else {}, user_attrs=attributes)

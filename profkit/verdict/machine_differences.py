@@ -57,7 +57,7 @@ class Fixed:
 
 
 def fixed_work(a: SideFacts, b: SideFacts) -> tuple[Fixed, ...]:
-    """Return the work timed on both sides, greatest slow-down of the candidate first; none if they had several hosts."""
+    """Return the work timed on both sides, greatest slow-down of the candidate first; none with several hosts."""
     found: list[Fixed] = []
     if _several_hosts(a, b):
         return ()

@@ -214,7 +214,7 @@ def test_nested_calls_are_exact_and_recursion_counts_once(tmp_path: Path) -> Non
 @pytest.mark.parametrize("lost", [4, 9])
 def test_a_compressed_file_that_was_cut_off_is_damaged(tmp_path: Path, lost: int) -> None:
     packed = gzip.compress(json.dumps({"traceEvents": [event("p.py(1): f", 0, 100)]}).encode())
-    with pytest.raises(FormatError, match="is damaged: .* ended before"):
+    with pytest.raises(FormatError, match=r"is damaged: .* ended before"):
         read(tmp_path, packed[:-lost])
 
 

@@ -160,7 +160,9 @@ _HEADLINES = {
 def tried_verdict(tried: Tried, predicted_s: float, least_s: float = 0.0) -> VerdictBlock:
     """Return the answer; `predicted_s` is the greatest predicted gain, NaN if unknown, `least_s` the least."""
     if tried.outcome == "fails":
-        return VerdictBlock("The run with the advice fails", f"{clean(tried.after.problem) or 'it failed'}.", "bad")
+        return VerdictBlock(
+            "The run with the advice fails", f"{clean(tried.after.problem) or 'it failed'}.", "bad"
+        )
     said = "Stopped before it was decided" if tried.stopped and tried.outcome == "undecided" else None
     headline = f"{said or _HEADLINES[tried.outcome]}: {_change(tried)}"
     most = units.from_to(least_s, predicted_s, "to") if least_s else f"up to {units.seconds(predicted_s)}"

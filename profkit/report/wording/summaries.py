@@ -408,7 +408,7 @@ SUMMARIES: Mapping[str, _Template] = {
         "it, on the same machine and without queueing, while other "
         + (
             "guests of the host took {steal.growth:.2f}"
-            if (p.numbers.get("steal.growth") or 0.0) > (p.numbers.get("others.added") or 0.0)
+            if (p.number("steal.growth") or 0.0) > (p.number("others.added") or 0.0)
             else "programs used {others.added:.2f}"
         )
         + " more cores: they share caches, memory, cores and clock with it."

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from profkit.compare.comparability import without_directories
 from profkit.identity.lookup_columns import rows_where
 from profkit.measure.side_facts import SideFacts
 from profkit.verdict.readings.code_and_calls import changed_above
 from profkit.verdict.readings.known_values import factor, growth_of
 from profkit.verdict.rule import Case, Reading, more
 from profkit.verdict.thresholds import value
+
+
+def _words(side: SideFacts) -> tuple[str, ...]:
+    return without_directories(side.command, of_data=False)
 
 
 def larger_inputs(a: SideFacts, b: SideFacts) -> tuple[tuple[str, float, float], ...]:
@@ -101,6 +106,6 @@ GIVEN_INPUTS: Mapping[str, Reading] = {
     "command.differs": Reading(
         "bool",
         "the command lines differ, apart from the places of interpreter and script",
-        lambda c: bool(c.before.command and c.now.command) and _program(c.before) != _program(c.now),
+        lambda c: bool(c.before.command and c.now.command) and _words(c.before) != _words(c.now),
     ),
 }
