@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -315,6 +316,35 @@ def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:
     out, err = ended(launcher, 0)
     assert out == "True\n", err
     assert left(tmp_path / "work") == ["run-1.prof", "run-2.prof"]
+
+
+def test_a_hangup_reaches_the_target_of_a_launcher_that_leads_the_session(tmp_path: Path) -> None:
+    """As in a terminal that was opened for this command: the kernel signals the leader, and nobody else."""
+    program = (
+        "import signal, sys, time\n"
+        "def note(*_):\n"
+        "    open('hangup', 'w').close()\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGHUP, note)\n"
+        "print('ready', flush=True)\n"
+        "while True: time.sleep(0.1)\n"
+    )
+    terminal, follower = pty.openpty()
+    words = ("capture", "-o", "run.prof", "--quiet", "--", sys.executable, "-c", program)
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
+    launcher = started(tmp_path, *words, before=("setsid", "--ctty", "--wait"), **streams)
+    os.close(follower)
+    try:
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(terminal, 1000)
+        os.close(terminal)
+        launcher.wait(timeout=60)
+    finally:
+        if launcher.poll() is None:
+            send(launcher, signal.SIGKILL)
+            launcher.wait()
+    assert left(tmp_path) == ["hangup", "run.prof"]
 
 
 def test_a_signal_from_outside_the_container_reaches_the_program(tmp_path: Path) -> None:

@@ -28,13 +28,22 @@ from profkit.capture.endings import Ending
 from profkit.capture.launcher import capture
 from profkit.capture.lightning_ranks import with_lightning_ranks
 from profkit.capture.packer import pack_spool
+from profkit.capture.proc_files import pid_namespace
 from profkit.capture.record_types import Record
 from profkit.capture.selection import Selection
-from profkit.capture.spool import remove_spool, reserve_facts, write_facts
+from profkit.capture.spool import (
+    absent_directories,
+    directories,
+    left_behind,
+    remove_spool,
+    reserve_facts,
+    write_facts,
+)
 from profkit.errors import FormatError
 from profkit.formats import load_run
 from profkit.model import Host, Notice, Process, Profile, Thread, ThreadSamples
 from tests.records import SECOND, launch, record, record_bytes, samples_bytes
+from tests.shared import Capture, printed
 
 
 def variables(text: str) -> dict[str, str]:
@@ -255,6 +264,7 @@ def test_what_is_said_of_a_capture_as_a_whole() -> None:
     one = (record(),)
     assert codes(records=one) == []
     assert codes() == ["no-record"]
+    assert codes(elsewhere=(Path("/tmp/x"),)) == ["records-elsewhere"]
     assert codes(damaged=(Notice("record-unreadable", "x"),)) == []
     assert codes(unrecorded=((7, ""), (8, ""))) == ["process-unrecorded"]
     assert codes(records=one, wall_s=None) == ["capture-unfinished"]
@@ -536,6 +546,48 @@ def test_processes_keep_files_on_a_local_disk_beside_a_network_file_system(
     assert [*shared.iterdir(), *local.iterdir()] == [output]
 
 
+@pytest.mark.parametrize("known", [{"host": "node7"}, {}], ids=["a known host", "an unknown one"])
+def test_local_directories_of_any_boot_that_are_here_or_elsewhere(
+    tmp_path: Path, capsys: Capture, known: dict[str, str]
+) -> None:
+    shared, here, gone = (tmp_path / name for name in ("shared", "here", "gone"))
+    shared.mkdir()
+    here.mkdir()
+    spool(shared, launcher={"boot": "boot", "pid": 1, "born": None, **known} if known else None)
+    (shared / f"earlier{settings.LOCAL_SUFFIX}").symlink_to(here)
+    (here / "h-10-1.record").write_bytes(record_bytes())
+    assert (directories(shared), absent_directories(shared)) == ([shared, here], [])
+    assert [process.pid for process in pack_spool(shared).processes] == [10]
+    merge = ("merge", shared, "-o", tmp_path / "run.prof")
+    assert f"rm -r {shared}" in printed(capsys, *merge)[1]
+    here.rename(gone)
+    assert (directories(shared), absent_directories(shared)) == ([shared], [here])
+    assert pack_spool(shared).warnings == (Notice("records-elsewhere", str(here), known),)
+    assert "rm -r" not in printed(capsys, *merge)[1]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    ("changes", "dead"),
+    [
+        ({}, True),
+        ({"pid_namespace": pid_namespace()}, True),
+        # A process of that number may run there.
+        ({"pid_namespace": 1}, False),
+        ({"boot": "earlier"}, True),
+        ({"boot": "earlier", "pid_namespace": 1}, True),
+        ({"boot": "another", "host": "elsewhere"}, False),
+    ],
+)
+def test_which_launchers_are_known_to_be_dead(tmp_path: Path, changes: dict[str, object], dead: bool) -> None:
+    """Another process has its number, if it was one of this kernel and namespace."""
+    own = {"boot": process_facts.boot_id(), "host": os.uname().nodename, "pid": os.getpid(), "born": 1}
+    left = tmp_path / ".run.prof.spool-abc"
+    left.mkdir()
+    spool(left, launcher={**own, **changes})
+    assert [one.spool for one in left_behind(tmp_path)] == ([left] if dead else [])
+
+
 def test_other_threads_collect_while_a_file_is_written() -> None:
     """A file system may not answer for minutes, and a process may fork meanwhile."""
     usual, chosen, seen = gc.get_threshold(), (123, 4, 5), []
@@ -561,6 +613,29 @@ def test_other_threads_collect_while_a_file_is_written() -> None:
         # What the target sets meanwhile stays.
         without_collections(with_collections, gc.set_threshold, *chosen)
         assert gc.get_threshold() == chosen
+    finally:
+        gc.set_threshold(*usual)
+
+
+def test_collections_go_on_where_the_third_threshold_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.14.0 says that it is 0; as none is installed here, one function stands in for that one's."""
+    told, usual, seen = gc.get_threshold, gc.get_threshold(), []
+
+    def look() -> None:
+        seen.append(told()[0])
+
+    def ours() -> None:
+        look()
+        with_collections(look)
+        look()
+
+    monkeypatch.setattr(gc, "get_threshold", lambda: (*told()[:2], 0))
+    try:
+        without_collections(ours)
+        assert seen[0] == seen[2] > 1e9
+        assert (seen[1], told()[:2]) == (usual[0], usual[:2])
+        without_collections(lambda: seen.append(collect_again()))
+        assert seen[-1] is True
     finally:
         gc.set_threshold(*usual)
 

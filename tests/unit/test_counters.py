@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -320,15 +321,77 @@ def test_a_process_seen_between_fork_and_exec_has_the_command_that_it_executed(
             tree.close()
 
 
+def shown(
+    proc: Path, pid: int, parent: int = 1, group: int = 0, session: int = 0, threads: Sequence[int] = ()
+) -> None:
+    """Write what a kernel without schedstat shows of a process with these threads beside its main one."""
+    places = [proc / str(pid), *(proc / str(pid) / "task" / str(tid) for tid in (pid, *threads))]
+    ids = f"S {parent} {group or pid} {session or pid}"
+    for place in places:
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "stat").write_text(f"{pid} (odd) name) {ids}{' 0' * 7} 150 50{' 0' * 6} 9000{' 0' * 20}\n")
+        (place / "status").write_text("Name:\todd\nvoluntary_ctxt_switches:\t7\n")
+    (proc / str(pid) / "cmdline").write_bytes(b"odd\0--flag\0")
+
+
+#: A number that Linux gives no process.
+ROOT = 1 << 23
+
+
+@pytest.mark.parametrize(("running", "inside"), [(False, True), (True, False)])
+def test_what_a_shell_started_beside_a_process_that_runs_is_not_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: bool, inside: bool
+) -> None:
+    """The processes of a pipe are one group, and all of them children of the shell."""
+    shell, beside, child = ROOT - 1, ROOT + 1, ROOT + 2
+    shown(tmp_path, ROOT, shell, ROOT, shell)
+    shown(tmp_path, beside, shell, ROOT, shell)
+    shown(tmp_path, child, ROOT, ROOT, shell)
+    monkeypatch.setattr(process_tree, "_PROC", str(tmp_path))
+    tree = ProcessTree(ROOT, "NO=SUCH", running=running)
+    tree.read(final=True)
+    assert (ROOT in tree, beside in tree, child in tree) == (True, inside, True)
+
+
+def test_a_number_that_is_given_anew_founds_no_group_of_the_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First a child has it, then a stranger, which leads a group of its own as well."""
+    number, daemon = ROOT + 1, ROOT + 2
+    shown(tmp_path, ROOT)
+    shown(tmp_path, number, ROOT)
+    monkeypatch.setattr(process_tree, "_PROC", str(tmp_path))
+    tree = ProcessTree(ROOT, "NO=SUCH")
+    tree.read(final=True)
+    assert number in tree
+    shown(tmp_path, daemon, group=number)
+    shutil.rmtree(tmp_path / str(number))
+    tree.read(final=True)
+    assert (number in tree, daemon in tree) == (False, True), "its group outlives it"
+    shutil.rmtree(tmp_path / str(daemon))
+    tree.read(final=True)
+    shown(tmp_path, number)
+    tree.read(final=True)
+    assert tree.counts() == (1, 1)
+
+
+def test_threads_that_are_too_many_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_tree, "_PROC", str(tmp_path))
+    monkeypatch.setattr(process_tree, "MOST_THREADS", 1)
+    shown(tmp_path, ROOT)
+    tree = ProcessTree(ROOT, "NO=SUCH")
+    tree.read(final=True)
+    shown(tmp_path, ROOT, threads=(ROOT + 1, ROOT + 2, ROOT + 3))
+    for _ in range(3):
+        tree.read(final=True)
+    shutil.rmtree(tmp_path / str(ROOT) / "task" / str(ROOT + 1))
+    tree.read(final=True)
+    assert (tree.counts(), tree.unfollowed_threads) == ((1, 1), 3)
+
+
 def test_a_kernel_without_schedstat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in gVisor: the files that are there are read, and what is missing is not taken for zero."""
-    task = tmp_path / "4242" / "task" / "4242"
-    task.mkdir(parents=True)
-    numbers = ["S", "1", "4242", "4242", *["0"] * 7, "150", "50", *["0"] * 6, "9000", *["0"] * 20]
-    for directory in (task, tmp_path / "4242"):
-        (directory / "stat").write_text(f"4242 (odd) name) {' '.join(numbers)}\n")
-        (directory / "status").write_text("Name:\todd\nvoluntary_ctxt_switches:\t7\n")
-    (tmp_path / "4242" / "cmdline").write_bytes(b"odd\0--flag\0")
+    shown(tmp_path, 4242)
     monkeypatch.setattr(process_tree, "_PROC", str(tmp_path))
     tree = ProcessTree(4242, "NO=SUCH")
     tree.read(final=True)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profkit.model import Machine, Neighbour, Neighbours, Run, Series
+from profkit.model import Host, Machine, Neighbour, Neighbours, Run, Series
 from profkit.verdict.evidence import produce
+from profkit.verdict.machine_differences import fixed_work, one_machine
 from profkit.verdict.types import Evidence
 from tests.builders import timed, with_main
 from tests.programs import ACQUIRE, QUEUE_GET, Fn, compare, diffed, program, sampled, side
@@ -151,6 +152,22 @@ class TestMachines:
         assert found_in(*wide, "machines")["fixed-work"].reading == "machine-as-fast"
         assert found_in(fast, side(slower=1.5), "machines") == {}
 
+    @pytest.mark.parametrize(("second", "known"), [("host", True), ("there", False)])
+    def test_of_a_job_on_several_hosts_not_every_machine_is_known(self, second: str, known: bool) -> None:
+        """What is known of its machine is that of the launcher's."""
+
+        def job(factor: float) -> Run:
+            run = timed(side(slower=factor), factor)
+            ranks = (
+                replace(run.processes[0], pid=100 + rank, role="rank", rank=rank, host=Host(name))
+                for rank, name in enumerate(("host", second))
+            )
+            return replace(run, processes=tuple(ranks))
+
+        case = compare(job(1.0), job(1.5))
+        assert one_machine(case.before, case.now) is known
+        assert bool(fixed_work(case.before, case.now)) is known
+
     def test_one_factor_is_no_slower_machine_where_fixed_work_took_as_long(self) -> None:
         """Another model that is as fast does not explain it either."""
         for model in ("cpu", "older"):
@@ -192,6 +209,24 @@ class TestInputs:
         piece = found_in(before, side(command=command), "command")["command"]
         assert (piece.baseline, piece.candidate, piece.reading) == (*words, "differs")
         assert found_in(before, before, "command") == {}
+
+    @pytest.mark.parametrize(
+        ("before", "after", "differs"),
+        [
+            ("python3 /home/a/train.py /data/a", "/v/bin/python3.12 train.py /data/a", False),
+            ("python -u a/train.py", "python -u b/train.py", False),
+            ("python train.py /data/1/a", "python train.py /data/2/a", True),
+            ("python train.py", "python train.py --big", True),
+            # Of runs that are masked.
+            ("python <project>/train.py --on x", "python train.py --on x", False),
+            ("python train.py --on <project>/1/a", "python train.py --on <project>/2/a", True),
+        ],
+    )
+    def test_a_program_elsewhere_is_the_same_and_data_elsewhere_are_others(
+        self, before: str, after: str, differs: bool
+    ) -> None:
+        case = compare(*(side(command=tuple(words.split())) for words in (before, after)))
+        assert case.read("command.differs") is differs
 
 
 def test_where_no_code_changed_none_is_named() -> None:

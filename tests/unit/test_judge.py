@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from profkit.capture.agent.settings import recorded_environment
 from profkit.formats import join_ranks, load_side
 from profkit.measure.side_facts import SideFacts, side_facts
-from profkit.model import Notice, Pause, Pool, Profile, Run, RunSet, Thread
+from profkit.model import Host, Notice, Paths, Pause, Pool, Profile, Run, RunSet, Thread
 from profkit.report.wording.verdicts import comparison_block
 from profkit.verdict.alone import judge_run
 from profkit.verdict.diagnosis import diagnose as diff
@@ -453,6 +454,45 @@ def test_quota_is_asked_before_waiting() -> None:
     assert advice(found, "within-quota").env == {"OMP_NUM_THREADS": "2"}
 
 
+@pytest.mark.parametrize(
+    ("before", "wait", "holds"),
+    [(CLEAN, 0.0, False), (CLEAN, 0.2, False), (CLEAN, 0.5, True), (foreign(scaled(1.0)).runs[0], 3.0, True)],
+    ids=["no queueing", "hardly any", "some", "a baseline that is plain"],
+)
+def test_a_quota_is_a_cause_only_where_it_cost_time(before: Run, wait: float, holds: bool) -> None:
+    """It also stops threads that nobody waits for."""
+    found = judged(before, run(scaled(2.0), wait=wait, throttled=(40, 64))).verdict
+    assert ("throttling" in {finding.rule for finding in found.findings}) is holds
+
+
+@pytest.mark.parametrize(
+    ("host", "variable", "machine"),
+    [
+        ("host", "", 8),
+        # Another machine's CPUs say nothing of this one, and a batch system gave the run what it may have.
+        ("elsewhere", "", 2),
+        ("host", "SLURM_NTASKS", None),
+        ("host", "PBS_NODENUM", None),
+        ("host", "PBS_NUM_PPN", None),
+        ("host", "LSB_DJOB_NUMPROC", None),
+    ],
+)
+def test_a_run_on_one_cpu_is_let_onto_cpus_that_are_its_to_take(
+    host: str, variable: str, machine: int | None
+) -> None:
+    def on(made: Run, place: Host) -> Run:
+        processes = (replace(process, host=place, pools=()) for process in made.processes)
+        return replace(made, processes=tuple(processes), manifest=replace(made.manifest, host=place))
+
+    recorded = recorded_environment({variable: "1", "HOME": "/home/me"})
+    slow = run(scaled(2.0), wait=BUSY, children=[(2.0, 3.0)], environment=recorded)
+    before = on(run(scaled(1.0), children=[(2.0, 0.0)]), Host(host, cpu_model="cpu", cpus=8, affinity=8))
+    found = judged(before, on(slow, Host("host", cpu_model="cpu", cpus=2, affinity=1))).verdict
+    assert (found.cause, found.kind) == ("contention", "self-oversubscription")
+    offered = [one.numbers["machine"] for one in found.advice if one.kind == "more-cpus"]
+    assert offered == ([] if machine is None else [machine])
+
+
 FIRST, SECOND = "3fa9c1d2e4b57a90", "9be01aa4c7d2e600"
 
 
@@ -612,16 +652,36 @@ def test_more_workers_are_the_cause_in_a_program_that_queued_before_as_well() ->
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_functions_part_of_the_lost_time_is_that_of_one_rank(size: int) -> None:
-    """The functions have the time of all ranks, and the lost time is that of one."""
+    """The functions and the ranges have the time of all ranks, and the lost time is that of one."""
 
-    def side(gradient: float) -> RunSet:
+    def side(gradient: float, steps: int) -> RunSet:
         did = {"load": Did(100, 8.0), "gradient": Did(100, gradient)}
-        ranks = [rank_run(rank, did, size=size, wall=8.0 + gradient) for rank in range(size)]
-        return one_side(join_ranks(ranks))
+        known: dict[str, Any] = {"size": size, "wall": 8.0 + gradient, "steps": [0.05] * steps}
+        return one_side(join_ranks([rank_run(rank, did, **known) for rank in range(size)]))
 
-    case = compare(side(1.0), side(3.0))
+    case = compare(side(1.0, 10), side(3.0, 20))
     assert case.account.program_s == pytest.approx(2.0)
     assert case.read("function.of-lost") == pytest.approx(1.0)
+    assert case.read("ranges.part") == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_the_part_of_imports_in_which_modules_are_compiled_is_that_of_one_rank(size: int) -> None:
+    def side(imported: float, compiled: float) -> Run:
+        calls, file = {"_find_and_load": 9}, "<frozen importlib._bootstrap_external>"
+        load = Fn("_find_and_load", 1, imported, callers={"main": 1}, file="<frozen importlib._bootstrap>")
+        functions = [Fn("main", 1, 2.0), load, Fn("source_to_code", 9, compiled, callers=calls, file=file)]
+        own, row = np.array([fn.run for fn in functions]), np.arange(3, dtype=np.int32)
+        paths = Paths(row - np.int32(1), row, np.array([1, 1, 9]), own, 0 * own, 0 * own)
+        one, ranks = program(functions), []
+        for rank in range(size):
+            traced = with_thread(one, tid=100 + rank, paths=paths)
+            ranks += with_main(traced, pid=100 + rank, role="rank", rank=rank).processes
+        return replace(one, processes=tuple(ranks))
+
+    case = compare(side(0.5, 0.0), side(2.0, 0.5))
+    assert case.account.own_imports_added_s == pytest.approx(2.0)
+    assert case.read("imports.compiled") == pytest.approx(0.25)
 
 
 def test_what_ranks_wait_for_beside_each_other_is_that_of_one() -> None:
@@ -767,6 +827,16 @@ def test_workers_that_queue_while_the_main_thread_waits_for_them() -> None:
     verdict = said(alone(0.5, 0.0, children=[(3.0, 4.5)] * 5))
     assert (verdict.cause, verdict.numbers["contention.who"]) == ("contention", "helpers")
     assert verdict.evidence[0].signal == "helpers.queue"
+
+
+@pytest.mark.parametrize(("seconds", "lacks"), [(0.1, False), (1.0, True)])
+def test_helpers_that_queue_for_a_negligible_part_of_the_wall_lack_nothing(
+    seconds: float, lacks: bool
+) -> None:
+    """Beside a neighbour, half of the little time for which they are active."""
+    found = said(alone(0.5, 0.0, children=[(seconds, seconds)], busy=8.0))
+    rules = {finding.rule for finding in found.findings} if found is not None else set()
+    assert ("run-queue-wait" in rules) is lacks
 
 
 def test_where_both_want_the_cpus_the_greater_is_named() -> None:

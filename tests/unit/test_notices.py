@@ -120,6 +120,12 @@ def test_a_notice_says_where_it_holds() -> None:
     assert many.anywhere() == notice == notice.at(pids=[None])
 
 
+@pytest.mark.parametrize(("known", "where"), [({"host": "node7"}, "node7"), ({}, "the machine that ran it")])
+def test_records_elsewhere_are_merged_there(known: dict[str, Number], where: str) -> None:
+    said = notice_text(Notice("records-elsewhere", "/tmp/profkit.spool-x", known))
+    assert said.endswith(f": their records are in /tmp/profkit.spool-x on {where}; merge there")
+
+
 SPELLED = (
     Notice("killed-by-signal", "SIGKILL", {"lost_s": 6.0, "cpu_s": 5.5, "estimated": 1}),
     Notice("ended-unrecorded", "", {"lost_s": 0.1, "cpu_s": 0.05, "pids": (7, 8)}),

@@ -180,7 +180,7 @@ def test_a_sentence_asks_for_the_numbers_that_its_rule_gives(rule: Any, alone: b
     ):
         special = {"contention.who": who}
         special |= dict.fromkeys(("code.new", "pair.counters", "contention.others"), flag)
-        special["calls.everywhere"] = 0.9 if flag else 0.1
+        special |= {"calls.everywhere": 0.9 if flag else 0.1, "delivery": 0.5 * flag}
         numbers = Asked({name: special.get(name, 0.5) for name in rule.numbers})
         found = Finding(rule.id, rule.cause, 0.9, kind=kind, subject=subject, numbers=numbers)
         text = summary_of(found, alone=alone)
@@ -198,6 +198,36 @@ ITSELF = Finding("run-queue-wait", "contention", 0.9, kind="self-oversubscriptio
 OF_NEW: dict[str, Value] = {"account.code": 0.5, "code.new": True}
 NEW = Finding("changed-source", "code-change", 0.9, subject="pin", numbers=OF_NEW)
 QUOTA = Finding("throttling", "contention", 0.9, kind="cpu-quota", numbers={"throttled": 0.62})
+
+
+@pytest.mark.parametrize(
+    ("others", "stolen", "said"),
+    [
+        (0.9, 0.1, "while other programs used 0.90 more cores: "),
+        (0.1, 0.4, "while other guests of the host took 0.40 more cores: "),
+        (None, 0.4, "while other guests of the host took 0.40 more cores: "),
+    ],
+)
+def test_who_shares_the_hardware(others: float | None, stolen: float, said: str) -> None:
+    numbers: dict[str, Value] = {"per-call": 1.5, "per-call.everywhere": 0.9}
+    numbers |= {"others.added": others, "steal.growth": stolen}
+    assert said in summary_of(Finding("shared-hardware", "contention", 0.75, numbers=numbers))
+
+
+@pytest.mark.parametrize(
+    ("delivery", "iterations", "said"),
+    [
+        (4.0, 0.5, f": {units.seconds(4.0)} against {units.seconds(0.1)}."),
+        (0.0, 0.5, f": {units.share(0.5)} of the time of its iterations."),
+        (None, None, "."),
+    ],
+)
+def test_how_long_it_waited_for_loaders_as_far_as_it_is_known(
+    delivery: float | None, iterations: float | None, said: str
+) -> None:
+    numbers: dict[str, Value] = {"delivery": delivery, "delivery-before": 0.1, "iterations.wait": iterations}
+    text = summary_of(Finding("loading", "data-starvation", 0.9, numbers=numbers))
+    assert text.endswith(f"not for a CPU{said}")
 
 
 @pytest.mark.parametrize(
