@@ -134,9 +134,10 @@ def without_directories(command: Sequence[str], *, of_data: bool = True) -> tupl
 
     `of_data`: also without those of other absolute paths.
     """
+    names = 1 + (of_data or "/python" in f"/{command[0]}") if command else 0
     words = [
         w.replace("\\", "/").rstrip("/").rpartition("/")[2]
-        if i < 2 or w.endswith(".py") or (of_data and w.startswith(("/", "<project")))
+        if i < names or w.endswith(".py") or (of_data and w.startswith(("/", "<project")))
         else w
         for i, w in enumerate(command)
     ]

@@ -56,7 +56,7 @@ class WaitGroup:
 
 def group_waits(run: Run) -> tuple[WaitGroup, ...]:
     """Return the groups of a run, main process or ranks first, without processes that lack counters."""
-    tops = [p for p in last_images(run.processes) if p.role in ("main", "rank")]
+    tops = last_images([p for p in run.processes if p.role in ("main", "rank")])
     pids = {p.pid for p in tops}
     below: tuple[tuple[GroupName, list[Process]], ...] = (
         ("workers", [p for p in run.processes if p.role == "worker"]),

@@ -162,7 +162,7 @@ def read_path(run: Run, selected: Selected, rank: int | None) -> PathReading:
         helpers += _of_native_threads(selected, chosen, n)
     imports = None
     if any(process is not chosen for process in selected.processes):
-        elsewhere = [one for one in selected.threads if one[0] is not chosen]
+        elsewhere = [one for one in others if one[0] is not chosen]
         imports = _added(elsewhere, import_seconds, (n,))
     own_imports = _added(mine, lambda t: import_seconds(t, chosen.roots), (n,))
     pauses: dict[str, Floats] = {}
@@ -234,8 +234,9 @@ def capture_effects(run: Run, selected: Selected, rank: int | None) -> tuple[Eff
             return None
         own = NO_EFFECT
     others = NO_EFFECT
+    earlier = set(map(id, earlier_images(run.processes, process)))
     for other in run.processes:
-        if other is not process and other.effect is not None:
+        if other is not process and other.effect is not None and id(other) not in earlier:
             others = others.plus(other.effect)
     return own, others
 

@@ -115,8 +115,8 @@ SENTENCES: Mapping[str, str | tuple[str, ...]] = {
         "written"
     ),
     "records-elsewhere": (
-        "the functions are not in this run: their records are in {subject:path} on {host:host}; merge there",
-        "the functions are not in this run: their records are in {subject:path} where it ran; merge there",
+        "records of processes are not in this run: they are in {subject:path} on {host:host}; merge there",
+        "records of processes are not in this run: they are in {subject:path} where it ran; merge there",
     ),
     "no-record": (
         "no process left a record, so no functions are in this run: the command starts no Python, starts it "

@@ -190,7 +190,7 @@ def names_of(waits: tuple[str, ...]) -> RankNames:
 def processes_of(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process, ...], str]]:
     """Return the processes to compare, each with its helpers and its label."""
     name = os.path.basename(run.path.rstrip("/"))
-    ranks = [p for p in last_images(run.processes) if p.role == "rank" and p.profiled]
+    ranks = last_images([p for p in run.processes if p.role == "rank" and p.profiled])
     if len(ranks) > 1:
         return [(p, _helpers(run, p), f"rank {p.rank}") for p in ranks]
     workers = [p for p in run.processes if p.role == "worker" and p.profiled]

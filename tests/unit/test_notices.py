@@ -120,10 +120,10 @@ def test_a_notice_says_where_it_holds() -> None:
     assert many.anywhere() == notice == notice.at(pids=[None])
 
 
-@pytest.mark.parametrize(("known", "where"), [({"host": "node7"}, "node7"), ({}, "the machine that ran it")])
+@pytest.mark.parametrize(("known", "where"), [({"host": "node7"}, "on node7"), ({}, "where it ran")])
 def test_records_elsewhere_are_merged_there(known: dict[str, Number], where: str) -> None:
     said = notice_text(Notice("records-elsewhere", "/tmp/profkit.spool-x", known))
-    assert said.endswith(f": their records are in /tmp/profkit.spool-x on {where}; merge there")
+    assert said.endswith(f": they are in /tmp/profkit.spool-x {where}; merge there")
 
 
 SPELLED = (

@@ -91,8 +91,8 @@ def copying(depth: int, source: str, *, edited_module: bool = False) -> Run:
     if depth:
         callers = {"snapshot": 100, "_copy_list": inner}
         functions += [
-            Fn("deepcopy", calls, 1e-6 * calls, callers=callers, file=copy),
-            Fn("_copy_list", inner, 1e-6 * calls, callers={"deepcopy": inner}, file=copy),
+            Fn("deepcopy", calls, 1e-5 * calls, callers=callers, file=copy),
+            Fn("_copy_list", inner, 1e-5 * calls, callers={"deepcopy": inner}, file=copy),
         ]
     return program(functions)
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 #: Thresholds of the garbage collector at which it does not run.
 _NEVER_COLLECT = (2**31 - 1, 2**31 - 1, 2**31 - 1)
 
-#: Those of the target, while ours are in effect.
+#: Those of the target, while ours are in effect; and what Python returns for ours: 3.14.0 has 0 for the third.
 _usual: List[int] = []
+_ours: List[int] = []
 
 
 def _never_collects() -> bool:
-    # Python 3.14.0 returns 0 for the third threshold, whatever it was set to.
-    return gc.get_threshold()[0] == _NEVER_COLLECT[0]
+    return bool(_ours) and gc.get_threshold() == tuple(_ours)
 
 
 #: Calls inside calls that our functions make, and some more.
@@ -38,6 +38,7 @@ def without_collections(call: Callable[..., _Result], *arguments: Any) -> _Resul
     if not _never_collects():
         _usual[:] = before
     gc.set_threshold(*_NEVER_COLLECT)
+    _ours[:] = gc.get_threshold()
     try:
         return call(*arguments)
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from profkit.compare.comparability import without_directories
 from profkit.model.arrays import median
 from profkit.verdict.evidence.producing import NAMED, Found, Producers
 from profkit.verdict.machine_differences import fixed_work, models_differ, other_instructions
@@ -51,7 +52,8 @@ def _command(case: Case) -> Found:
     a, b = case.before, case.now
     if not case.read("command.differs"):
         return
-    words: list[tuple[Value, Value]] = [(x, y) for x, y in zip(a.command, b.command, strict=False) if x != y]
+    both = zip(*(without_directories(side.command, of_data=False) for side in (a, b)), strict=False)
+    words: list[tuple[Value, Value]] = [(x, y) for x, y in both if x != y]
     first = words[0] if words else (" ".join(a.command), " ".join(b.command))
     yield Evidence("command", "text", first[0], first[1], reading="differs")
 

@@ -60,7 +60,7 @@ THROTTLING = _rule(
         yes("time.factor-above-1"),
     ),
     # A plain baseline has no queueing to compare.
-    alternatives=(((no("pair.counters"),), (more("account.queue", "queue.least"),)),),
+    alternatives=(((yes("pair.plain"),), (more("account.queue", "queue.least"),)),),
     confidence=0.97,
     evidence=("throttled", "gpu", "demand"),
     advice=("raise-quota", "not-the-code"),
