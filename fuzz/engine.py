@@ -1,18 +1,25 @@
-"""One target under atheris, in a process of its own: ``python -m fuzz.engine TARGET FOLDER [FLAG …]``.
+"""Targets under atheris, each in a process of its own, forked from one that has imported profkit.
 
-atheris counts the branches of profkit's bytecode and drives libFuzzer, whose flags these are. A finding does not end
-the run: its smallest input is kept in FOLDER by its signature, so that one known defect hides no other.
+atheris counts the branches of profkit's bytecode, for which an import takes a quarter of a minute, and drives
+libFuzzer. ``python -m fuzz.engine`` reads a job (JSON) from each line of standard input; once that has ended, its name
+and exit status are a line of standard output. A finding does not end a job: its smallest input is kept by its
+signature, so that one known defect hides no other.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
 import mmap
+import os
 import pkgutil
 import random
+import signal
 import struct
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import atheris
 
@@ -33,9 +40,33 @@ def _instrumented() -> None:
                 importlib.import_module(module.name)
 
 
-def main(name: str, folder: Path, flags: list[str]) -> None:
-    """Fuzz until the engine ends the process."""
+def main() -> None:
+    """Fuzz what standard input names, until it ends."""
     _instrumented()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    for line in iter(sys.stdin.buffer.readline, b""):
+        if os.fork() == 0:
+            _follow(json.loads(line))
+
+
+def _follow(job: dict[str, Any]) -> None:
+    """Start a job, and say how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        os.environ["TMPDIR"] = job["scratch"]
+        tempfile.tempdir = None
+        _fuzz(job["name"], Path(job["findings"]), job["flags"])
+    _, status = os.waitpid(pid, 0)
+    os.write(1, f"{job['name']} {status}\n".encode())
+    os._exit(0)
+
+
+def _fuzz(name: str, folder: Path, flags: list[str]) -> None:
+    """Fuzz until the engine ends the process."""
     target = load(name)
     with open(folder / "inputs", "r+b") as counter:
         count = mmap.mmap(counter.fileno(), 8)
@@ -68,4 +99,4 @@ def main(name: str, folder: Path, flags: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
+    main()

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ _INPUTS_OF = {"commands": "run_file", "dumps": "pstats"}
 #: libFuzzer's own limits: seconds of wall time, for what the oracle cannot end (a busy machine may leave a nice
 #: process without a processor for a minute), and MB of a process that leaks.
 _FLAGS = ("-timeout=300", "-rss_limit_mb=4096", "-print_final_stats=1", "-reload=0", "-report_slow_units=60")
+#: Of all targets; what an input does must not depend on the machine.
+_ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
 _REACHED = re.compile(r"cov: (\d+) ft: (\d+) corp: (\d+)")
 _DONE = re.compile(r"number_of_executed_units: *(\d+)")
 
@@ -65,13 +68,69 @@ def run(targets: Sequence[str], seconds: int, runs: int, seed: int, *, quick: bo
         )
     with (
         tempfile.TemporaryDirectory(prefix="profkit-fuzz-", dir=_fast()) as scratch,
+        _Engine(Path(scratch) / "engine.log") as engine,
         ThreadPoolExecutor(len(os.sched_getaffinity(0)) if quick else 1) as pool,
     ):
         found = pool.map(
-            lambda name: _run_one(name, Path(scratch), seconds, runs, seed, quick),
+            lambda name: _run_one(name, engine, Path(scratch), seconds, runs, seed, quick),
             targets or (*TARGETS, *native.TARGETS),
         )
         return 1 if sum(found) else 0
+
+
+class _Engine:
+    """The process of `fuzz.engine`, once a target needs it."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._process: subprocess.Popen[str] | None = None
+        self._changed = threading.Condition()
+        self._ended: dict[str, int] = {}
+
+    def __enter__(self) -> _Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.wait()
+
+    def fuzz(self, **job: Any) -> int:
+        """Return the exit status of a target's process."""
+        with self._changed:
+            if self._process is None:
+                with self._log.open("wb") as log:
+                    self._process = subprocess.Popen(
+                        [sys.executable, "-m", "fuzz.engine"],
+                        cwd=ROOT,
+                        env={**os.environ, **_ENVIRONMENT},
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=log,
+                        text=True,
+                    )
+                threading.Thread(target=self._listen, args=(self._process,), daemon=True).start()
+            assert self._process.stdin is not None
+            self._process.stdin.write(json.dumps(job) + "\n")
+            self._process.stdin.flush()
+            process = self._process
+            self._changed.wait_for(lambda: job["name"] in self._ended or process.poll() is not None)
+            if job["name"] not in self._ended:
+                sys.exit(
+                    f"the engine ended: {self._log.read_text(encoding='utf-8', errors='replace')[-3000:]}"
+                )
+            return self._ended.pop(job["name"])
+
+    def _listen(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            name, status = line.split()
+            with self._changed:
+                self._ended[name] = int(status)
+                self._changed.notify_all()
+        process.wait()
+        with self._changed:
+            self._changed.notify_all()
 
 
 def _fast() -> str | None:
@@ -79,7 +138,9 @@ def _fast() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick: bool) -> int:
+def _run_one(
+    name: str, engine: _Engine, scratch: Path, seconds: int, runs: int, seed: int, quick: bool
+) -> int:
     base = scratch if quick else FOLDER
     corpus, findings = base / "corpus" / name, base / "findings" / name
     own = scratch / "tmp" / name
@@ -95,8 +156,12 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
     ]
     places = [str(corpus), *(str(folder) for folder in _committed(name))]
     began = time.monotonic()
+    said = findings.parent / f"{name}.log"
     if name in native.TARGETS:
-        command = [*native.command(name), *flags, *places]
+        environment = {**os.environ, **native.environment(name), **_ENVIRONMENT, "TMPDIR": str(own)}
+        with said.open("wb") as log:
+            command = [*native.command(name), *flags, *places]
+            status = subprocess.run(command, cwd=ROOT, env=environment, stderr=log, check=False).returncode
     else:
         target = load(name)
         flags.append(f"-max_len={target.most_bytes}")
@@ -104,25 +169,15 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
             words = scratch / f"{name}.words"
             words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words), encoding="ascii")
             flags.append(f"-dict={words}")
-        command = [sys.executable, "-m", "fuzz.engine", name, str(findings), *flags, *places]
-    environment = {
-        **os.environ,
-        **(native.environment(name) if name in native.TARGETS else {}),
-        "TMPDIR": str(own),
-        "PYTHONHASHSEED": "0",
-        "OPENBLAS_NUM_THREADS": "1",
-        "COLUMNS": "100",
-    }
-    ended = subprocess.run(
-        command, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
-    )
+        paths = {"findings": str(findings), "said": str(said), "scratch": str(own)}
+        status = engine.fuzz(name=name, flags=[*flags, *places], **paths)
     took = time.monotonic() - began
+    text = said.read_text(encoding="utf-8", errors="replace") if said.exists() else ""
     done = struct.unpack("<q", (findings / "inputs").read_bytes())[0]
-    if not done and (said := _DONE.search(ended.stderr)):
-        done = int(said[1])
+    if not done and (ended := _DONE.search(text)):
+        done = int(ended[1])
     (findings / "inputs").unlink()
-    (findings.parent / f"{name}.log").write_text(ended.stderr[-20000:], encoding="utf-8", errors="replace")
-    reached = _REACHED.findall(ended.stderr)
+    reached = _REACHED.findall(text)
     edges = int(reached[-1][0]) if reached else 0
     if not quick:
         _add(name, done, took, edges)
@@ -131,13 +186,13 @@ def _run_one(name: str, scratch: Path, seconds: int, runs: int, seed: int, quick
     print(f"{name}: {done:,} inputs in {took:.0f} s, {edges:,} edges, {len(fresh)} new findings", flush=True)
     for one in fresh:
         print(f"  {findings / one}")
-        text = findings / f"{one}.txt"
-        if text.exists():
-            print("    " + text.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1][:200])
+        about = findings / f"{one}.txt"
+        if about.exists():
+            print("    " + about.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1][:200])
             if quick:
                 _keep(findings / one, name)
-    if ended.returncode and not fresh:
-        print(ended.stderr[-3000:])
+    if status and not fresh:
+        print(text[-3000:])
         return 1
     return len(fresh)
 
