@@ -1,7 +1,7 @@
 """Targets under atheris, each in a process of its own, forked from one that has imported profkit.
 
 atheris counts the branches of profkit's bytecode, for which an import takes a quarter of a minute, and drives
-libFuzzer. ``python -m fuzz.engine`` reads a job (JSON) from each line of standard input; once that has ended, its name
+libFuzzer. ``python -m fuzz.engine`` reads a job (JSON) from each line of standard input; when it ends, its name
 and exit status are a line of standard output. A finding does not end a job: its smallest input is kept by its
 signature, so that one known defect hides no other.
 """
