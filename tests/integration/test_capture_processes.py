@@ -78,8 +78,12 @@ def test_module_script_and_job(tmp_path: Path) -> None:
 
 def test_the_main_program_of_a_job_is_one_that_runs_much_longer(tmp_path: Path) -> None:
     (tmp_path / "prepare.py").write_text("import time\ndef prepare():\n    time.sleep(0.1)\nprepare()\n")
-    (tmp_path / "train.py").write_text("import time\ndef train():\n    time.sleep(4)\ntrain()\n")
-    (tmp_path / "job.sh").write_text(f"set -e\nfor step; do '{sys.executable}' $step.py; done\n")
+    (tmp_path / "train.py").write_text(
+        "import os, time\n"
+        "def train():\n    time.sleep(2 + 3 * (time.time() - os.path.getmtime('begun')))\n"
+        "train()\n"
+    )
+    (tmp_path / "job.sh").write_text(f"set -e\ntouch begun\nfor step; do '{sys.executable}' $step.py; done\n")
     for steps in (("prepare", "train"), ("train", "prepare"), ("prepare", "train", "prepare")):
         run = captured(tmp_path, "bash", "job.sh", *steps)
         assert [p.role for p in run.processes if p.profiled] == ["main", *["child"] * (len(steps) - 1)]
