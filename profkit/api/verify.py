@@ -52,7 +52,8 @@ def verify(
     result: Run | Diff = read(run) if candidate is None else compare(run, candidate)
     whole = result.whole if isinstance(result, Run) else result.pictured[1]
     manifest = _repeatable(whole, here)
-    cwd, variables = Path(manifest.cwd), set_by_hand(manifest.environment)
+    recorded = {n: v for n, v in manifest.environment.items() if n in RECORDED_VARIABLES}
+    cwd, variables = Path(manifest.cwd), set_by_hand(recorded)
     wall_s = manifest.wall_s if manifest.whole_s is None else manifest.whole_s
     roots = dict.fromkeys(Path(root) for process in whole.processes for root in process.roots.project)
     verdict = result.verdict
@@ -84,7 +85,7 @@ def _repeatable(run: model.Run, here: bool) -> model.Manifest:
     if manifest is None or not manifest.command:
         raise refused("holds no command that could be run", "capture it with profkit capture")
     masked = (*manifest.command, manifest.cwd, *manifest.environment.values())
-    if any(PLACEHOLDER.search(text) for text in masked):
+    if any(map(_is_masked, masked)):
         raise refused("its command is masked", "use the file that profkit capture wrote")
     if manifest.job is not None:
         hint = "try the advice where you start the job"
@@ -94,9 +95,9 @@ def _repeatable(run: model.Run, here: bool) -> model.Manifest:
             "was captured from a program that was already running", "capture its command from the start"
         )
     host = manifest.host.name
-    if host and host != platform.node() and not here:
+    if host != platform.node() and not here:
         hint = "run this there, or say that it is to run here"
-        raise refused(f"was captured on another machine ({host})", hint)
+        raise refused(f"was captured on another machine ({host or 'whose name it lacks'})", hint)
     cwd = Path(manifest.cwd)
     if not cwd.is_dir():
         raise refused(f"its working directory is not here: {manifest.cwd}", "run this where it ran")
@@ -106,6 +107,13 @@ def _repeatable(run: model.Run, here: bool) -> model.Manifest:
     if missing:
         raise refused(f"its command needs {missing}, which is not here", "run this where it ran")
     return manifest
+
+
+def _is_masked(word: str) -> bool:
+    """Return whether a word has what masking writes; ``--job-name`` and a directory ``job-logs`` have not."""
+    return any(
+        found[0] == word or not found[0].startswith(("host-", "job-")) for found in PLACEHOLDER.finditer(word)
+    )
 
 
 def _missing_script(command: Sequence[str], cwd: Path) -> str:

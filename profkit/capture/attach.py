@@ -175,7 +175,6 @@ class _Attachment:
         """Record until the time is over, the target has ended, or `stop` is set; return the run."""
         (self._spool / settings.sampled_mark(process_facts.boot_id())).touch()
         (self._spool / settings.ATTACHED_NAME).touch()
-        self._open_to_target()
         write_facts(self._spool, self._facts)  # so that the records can be merged if profkit is killed
         before = host.take_reading()
         begin = time.monotonic()
@@ -212,20 +211,6 @@ class _Attachment:
         self._wait_for_leaving()
         write_facts(self._spool, self._facts)
         return self._packed(sampled)
-
-    def _open_to_target(self) -> None:
-        """Give the spool directory to the target's user if root attaches, so that the agent can write."""
-        owner = remote.owner_of(self._target.pid) if self._target.lives() else None
-        if owner is None or self._functions not in ("auto", "trace"):
-            return
-        try:
-            os.chown(self._spool, *owner)
-        except OSError as error:
-            problem = (
-                f"it is another user's, who cannot be given the spool directory ({error.strerror}); "
-                "attach as that user, or use --functions sample or none"
-            )
-            raise UsageError(problem, "pid", self._target.pid) from None
 
     def _look(self, until: float) -> None:
         """Ask every new Python of the tree to run the agent, all at once; note those that refuse."""
@@ -269,14 +254,10 @@ class _Attachment:
 
     def _ask(self, pid: int, python: remote.Python, until: float) -> str:
         """Ask a process to run the agent; return the reason if it will not, else an empty text."""
-        problem = python.refusal(pid)
-        if problem:
-            return problem
         try:
-            closed = remote.closed_to(pid, self._spool)
-            if closed:
-                cure = ": choose another place with -o" if closed == str(self._spool) else ""
-                return f"its user cannot use {closed}{cure}"
+            problem = remote.another_users(pid) or python.refusal(pid)
+            if problem:
+                return problem
             script = remote.write_script(pid, self._spool, until)
         except OSError as error:
             return error.strerror or str(error)

@@ -28,8 +28,6 @@ _LIBRARY = re.compile(r"/python(\d+)\.(\d+)(t?)/lib-dynload/")
 _PATIENCE_S = 20.0
 
 _AGENT = Path(__file__).parent / "agent"
-#: Prints the first of its arguments that is no directory to read from.
-_FIRST_CLOSED = 'for place; do [ -r "$place" ] && [ -x "$place" ] || { printf %s "$place"; exit; }; done'
 
 _ASK = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
@@ -125,42 +123,18 @@ def write_script(pid: int, spool: Path, until_s: float) -> Path:
     )
     with open(handle, "w", encoding="utf-8") as file:
         file.write(text)
-    owner = owner_of(pid)
-    if owner is not None:
-        os.chown(name, *owner)
     return Path(name)
 
 
-def owner_of(pid: int) -> tuple[int, int] | None:
-    """Return user and group that files of a process are to have, if we are root and it is not.
+def another_users(pid: int) -> str:
+    """Return why a process of another user is not asked to run the agent, or an empty text.
 
-    The owner of its directory in /proc is root for a process that has given up root's rights.
+    Root could ask it, but then it would write to a directory in which root writes and removes files.
     """
-    status = read_file(f"/proc/{pid}/status")
-    user, group = (int(status_words(status, key)[1]) for key in (b"Uid", b"Gid"))
-    return (user, group) if os.geteuid() == 0 != user else None
-
-
-def closed_to(pid: int, spool: Path) -> str:
-    """Return the first directory of those that the agent needs that a process's user cannot use, or an empty text."""
-    owner = owner_of(pid)
-    if owner is None:
+    user = int(status_words(read_file(f"/proc/{pid}/status"), b"Uid")[1])
+    if user == os.geteuid():
         return ""
-    groups = status_words(read_file(f"/proc/{pid}/status", 1 << 16), b"Groups")
-    needed = [str(spool), str(_AGENT), tempfile.gettempdir()]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):  # a root who may not do that
-        done = subprocess.run(
-            ["/bin/sh", "-c", _FIRST_CLOSED, "sh", *needed],
-            user=owner[0],
-            group=owner[1],
-            extra_groups=list(map(int, groups)),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_PATIENCE_S,
-        )
-        return done.stdout
-    return ""
+    return f"it is another user's: attach as that user (sudo -u '#{user}' profkit attach {pid})"
 
 
 def run_in(pid: int, python: Python, script: Path) -> str:

@@ -29,6 +29,8 @@ _GROWTH = 16 << 10
 _MOST_FACTS = 4 << 20
 #: Matches names that begin with `reservation.spool_prefix`.
 _SPOOL = re.compile(r"\.(?P<output>[^/]+)\.spool-[^./]+")
+#: Of the names of local directories.
+_LOCAL_PREFIX = "profkit.spool-"
 #: Network file systems: a store to a mapped file may wait for the server.
 _NETWORK = re.compile(r"nfs4?|cifs|smb3|lustre|gpfs|ceph|beegfs\w*|afs|9p|fuse.*")
 
@@ -41,7 +43,7 @@ def keep_local(spool: Path) -> None:
 
     temporary = Path(tempfile.gettempdir())
     if not _is_on_network(temporary):
-        local = tempfile.mkdtemp(prefix="profkit.spool-", dir=temporary)
+        local = tempfile.mkdtemp(prefix=_LOCAL_PREFIX, dir=temporary)
         os.symlink(local, _local_link(spool))
 
 
@@ -121,7 +123,8 @@ def reserve_facts(spool: Path, facts: dict[str, Any]) -> None:
 def remove_spool(spool: Path) -> None:
     """Remove a spool directory, renamed first so that a file added meanwhile does not make this fail."""
     for place in reversed(directories(spool)):
-        _remove(place)
+        if place == spool or place.name.startswith(_LOCAL_PREFIX):
+            _remove(place)
 
 
 def _remove(spool: Path) -> None:
@@ -147,7 +150,7 @@ class LeftBehind:
 
 
 def left_behind(directory: Path) -> list[LeftBehind]:
-    """Return what killed captures left, oldest first; those of other machines may run and are omitted."""
+    """Return what the user's killed captures left, oldest first; those of other machines may run and are omitted."""
     found = []
     try:
         with os.scandir(directory) as entries:
@@ -158,7 +161,9 @@ def left_behind(directory: Path) -> list[LeftBehind]:
         facts = directory / name / FACTS_NAME
         output = directory / made["output"]
         try:
-            begun = facts.stat().st_mtime_ns
+            begun, owner = facts.stat().st_mtime_ns, facts.lstat().st_uid
+            if owner != os.geteuid():
+                continue  # its name would say where we write
             if _is_dead(facts) and not (output.exists() and output.stat().st_mtime_ns > begun):
                 found.append((begun, LeftBehind(directory / name, output)))
         except (OSError, ValueError, RecursionError):

@@ -48,6 +48,8 @@ def merge(files: tuple[Path, ...], output: Path | None) -> None:
     failed: ProfkitError | None = None
     for left in found:
         try:
+            if output is None and left.output.is_symlink():
+                raise UsageError("is a link: name the file to write with -o", "output", left.output)
             _merge((left.spool,), output or left.output)
         except ProfkitError as error:  # rescue the others first
             if failed is not None:

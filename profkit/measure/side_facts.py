@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ _DELIVERIES = {
     "queue.py": ("get",),
     "chainer/iterators/multiprocess_iterator.py": ("__next__", "next", "get"),
 }
+#: How a name of a program begins.
+_PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,40}")
 #: Functions that a pool's thread runs until the pool ends, likewise.
 _LOOPS = {"concurrent/futures/thread.py": ("_worker",), "multiprocessing/pool.py": ("worker",)}
 
@@ -239,7 +242,9 @@ def _starts_programs(thread: Thread) -> bool:
 
 
 def _child_program(run: Run) -> str:
-    programs = Counter(p.command[0].rpartition("/")[2] for p in child_programs(run) if p.command)
+    names = (p.command[0].rpartition("/")[2] for p in child_programs(run) if p.command)
+    # A program may have written a title there: postgres: user database ….
+    programs = Counter(found[0] if (found := _PROGRAM.match(name)) else "another program" for name in names)
     return programs.most_common(1)[0][0] if programs else ""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from profkit.model import PROJECT
 from profkit.report.known_words import NUMBER, is_known, is_number, is_standard_module, suffix_of
-from profkit.report.learned_texts import HOST_OPTION, LearnedTexts
+from profkit.report.learned_texts import HOMES, HOST_OPTION, NOBODY, LearnedTexts
 from profkit.report.placeholders import HOME, PLACEHOLDER
 from profkit.report.secrets import holds_password, holds_secret, looks_random, masked_by_rules
 
@@ -47,6 +47,8 @@ _ADDRESS = re.compile(
 _HEX_DIGITS = re.compile(r"[0-9a-fA-F]{7,}")
 _PATH_LIKE = re.compile(r"[A-Za-z]:[\\/]|[~.]{0,2}[\\/]|[^\s=,;:'\"<>|{}()\[\]@]{1,255}[\\/]")
 
+#: Names of machines such as ``gpu-1`` and ``node[01-04]``, which are common words.
+_NUMBERED = re.compile(r"[A-Za-z][\w-]*[\d\[]")
 _MODULE_OPTION = re.compile(r"-m|--module")
 
 
@@ -151,18 +153,23 @@ class CommandMask:
             return text
         if holds_secret(option, text) and not PLACEHOLDER.fullmatch(text) and text not in self.learned.files:
             return self.learned.placeholders.secret(text)
-        if HOST_OPTION.fullmatch(option) and (hosts := self._host_list(text)):
-            return hosts
+        if HOST_OPTION.fullmatch(option):
+            if hosts := self._host_list(text):
+                return hosts
+            if _NUMBERED.match(text):
+                return self.learned.placeholders.of(kind_of(text), text, len(text))
         if _MODULE_OPTION.fullmatch(option) and self._is_module(text):
             return text
         return self.shown(text)
 
     def shown(self, text: str) -> str:
         """Mask a text whose meaning is unknown."""
-        if text in self.learned.files or text in ("~", ".", "..") or self.is_shown(text):
+        if text in self.learned.files or text in ("~", ".", ".."):
             return text
         if (known := self._host(text)) is not None:
             return known
+        if self.is_shown(text):
+            return text
         # A placeholder from an earlier masking may contain a space.
         bare = PLACEHOLDER.sub("_", text) if "<" in text else text
         is_path = _PATH_LIKE.match(bare) is not None or bool(suffix_of(bare))
@@ -210,7 +217,10 @@ class CommandMask:
     def _host_list(self, text: str) -> str:
         """Return a list of hosts as pseudonyms; empty if the text is no such list."""
         parts = text.split(",")
-        shown = [self._host(part) or (part if self.is_shown(part) else "") for part in parts[:MOST_HOSTS]]
+        shown = [
+            self._host(part) or (part if self.is_shown(part) and not _NUMBERED.match(part) else "")
+            for part in parts[:MOST_HOSTS]
+        ]
         if not all(shown):
             return ""
         rest = tuple(parts[MOST_HOSTS:])
@@ -238,11 +248,19 @@ class CommandMask:
     def directory(self, directory: str) -> str:
         """Mask a directory; an empty one is the file system's root."""
         parts = directory.split("/")
-        if not self.learned.own_place(directory.rstrip("/")) and all(
+        common = all(
             part in ("", ".", "..", "~") or PLACEHOLDER.fullmatch(part) or is_known(part) for part in parts
-        ):
+        )
+        if common and not self.learned.own_place(directory.rstrip("/")) and not self._is_private(directory):
             return directory
         return self.place(directory)
+
+    def _is_private(self, directory: str) -> bool:
+        """Return whether a directory of common words is a user's, or has a name that is known to be private."""
+        home = HOMES.search(f"{directory}/")
+        user = (home["user"] or "") if home is not None else ""
+        own = bool(user) and user.lower() not in NOBODY and not PLACEHOLDER.fullmatch(user)
+        return own or self.learned.private.replaced(directory) != directory
 
     def place(self, directory: str) -> str:
         """Mask a directory of a command or manifest, keeping its place below a root."""
@@ -260,6 +278,7 @@ class CommandMask:
         return "/".join((shown, *map(self.part, rest.split("/") if rest else ())))
 
     def part(self, part: str) -> str:
-        if part in ("", ".", "..", HOME) or is_known(part) or PLACEHOLDER.fullmatch(part) or part[1:] == ":":
+        known = is_known(part) and self.learned.private.replaced(part) == part
+        if part in ("", ".", "..", HOME) or known or PLACEHOLDER.fullmatch(part) or part[1:] == ":":
             return part
         return self.learned.placeholders.of("dir", part)

@@ -29,6 +29,8 @@ class Kind(enum.Enum):
     #: Another program of the machine, its container, job or unit: hidden in posted reports.
     PROGRAM = "program"
     COMMAND = "command"
+    #: Words of a command without its program, such as an option's values; only in lists.
+    WORDS = "one_word"
     #: Environment variables: by name, or ``NAME=value``.
     ENVIRONMENT = "environment"
     #: Another program's message, such as an error.
@@ -94,11 +96,12 @@ _FIELDS: Mapping[Kind | re.Pattern[str], str] = {
     Kind.JOB: "job.id",
     Kind.PROGRAM: "Neighbour.name Neighbour.group numbers.name numbers.group",
     Kind.COMMAND: """
-        Process.command Manifest.command SideSummary.command Advice.argv Parameter.values Cell.setting
-        Parameter.words Space.command Change.command Change.changed Space.listed
-        SweepReport.compared TuneReport.compared Member.command Configuration.words RunFacts.command
+        Process.command Manifest.command SideSummary.command Advice.argv
+        Space.command Change.command Change.changed
+        SweepReport.compared TuneReport.compared Member.command RunFacts.command
         DoctorReport.command Launch.command
     """,
+    Kind.WORDS: "Parameter.values Parameter.words Cell.setting Space.listed Configuration.words",
     Kind.ENVIRONMENT: """
         Process.environment Pool.variable Manifest.environment SideSummary.environment
         Inventory.environment Advice.env Change.variables Configuration.environment RunFacts.environment

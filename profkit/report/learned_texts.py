@@ -30,7 +30,7 @@ HOMES = re.compile(
     rf"{_SEPARATOR}(?P<user>{_NAME})",
 )
 #: Names that may stand for a user but belong to no person.
-_NOBODY = frozenset("root user users shared public default guest admin ubuntu debian runner".split())  # noqa: SIM905
+NOBODY = frozenset("root user users shared public default guest admin ubuntu debian runner".split())  # noqa: SIM905
 #: Options whose value names hosts.
 HOST_OPTION = re.compile(
     r"-{0,2}(?:H|hosts?|w|nodelist|host-?names?|master[_-]addr(?:ess)?|rdzv[_-]endpoint|coordinator(?:[_-]address)?"
@@ -144,11 +144,12 @@ class LearnedTexts:
         found = _HOST_IN_LIST.match(part)
         if found is None or part[0].isdigit() or not _BEHIND_HOST.fullmatch(part, found.end()):
             return
-        if not is_said(found.group()) and not suffix_of(found.group()):
+        common = is_said(found.group()) and not any(map(str.isdigit, found.group()))
+        if not common and not suffix_of(found.group()):
             self._learn_host(found.group())
 
     def _learn_user(self, name: str) -> None:
-        if len(name) >= 3 and name.lower() not in _NOBODY and name not in (HOME, "..."):
+        if len(name) >= 3 and name.lower() not in NOBODY and name not in (HOME, "..."):
             self.private.add_user(name)
 
     def _learn_places(self, run: Run) -> None:
@@ -214,7 +215,7 @@ class LearnedTexts:
 
     def user(self, name: str) -> str:
         """Return a user's placeholder; system accounts keep their names."""
-        if name.lower() in _NOBODY or name == HOME or PLACEHOLDER.fullmatch(name):
+        if name.lower() in NOBODY or name == HOME or PLACEHOLDER.fullmatch(name):
             return name
         return self.placeholders.of("user", name)
 

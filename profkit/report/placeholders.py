@@ -205,11 +205,7 @@ class Pseudonyms:
         self._public = {*_PYTHONS, *_BUILT_IN}
         self._packages: set[str] = set()
         self._given: dict[str, str] = {}
-        gathered = list(runs)
-        for run in gathered:
-            if run.manifest is not None:
-                self._packages.update(re.sub(r"[-.]+", "_", name) for name in run.manifest.packages)
-        for run in gathered:
+        for run in runs:
             roots = roots_of(run)
             for profile in {id(profile): profile for profile in run.profiles}.values():
                 self._learn(profile, roots)
@@ -262,12 +258,13 @@ class Pseudonyms:
     def masked(self, text: str) -> str:
         return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
 
+    def digest(self, text: str) -> str:
+        """Return hexadecimal digits that stay equal for equal texts, and that nobody can make without the secret."""
+        return hmac.new(self._secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
     def _of(self, word: str) -> str:
         known = self._given.get(word)
         if known is None:
-            known = word
-            if not self.is_public(word):
-                made = hmac.new(self._secret, word.encode("utf-8", "surrogatepass"), hashlib.sha256)
-                known = f"n_{made.hexdigest()[:_DIGITS]}"
+            known = word if self.is_public(word) else f"n_{self.digest(word)[:_DIGITS]}"
             self._given[word] = known
         return known

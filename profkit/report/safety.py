@@ -81,8 +81,11 @@ class Masker(TextMask):
         if special is not None:
             return special(self, value)
         if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
-            if declared(owner, field) is Kind.COMMAND:
+            kind = declared(owner, field)
+            if kind is Kind.COMMAND:
                 return self.words(value)
+            if kind is Kind.WORDS and all(isinstance(item, str) for item in value):
+                return self.words(("", *value))[1:]
             parts = [self._masked(item, owner, field) for item in value]
             if all(new is old for new, old in zip(parts, value, strict=True)):
                 return value
@@ -104,6 +107,8 @@ class Masker(TextMask):
         kind = declared(owner, field)
         if not text or kind is Kind.OWN:
             return text
+        if kind is HASH:
+            return self._hash(text)
         if isinstance(kind, re.Pattern):
             return self.formed(text, kind)
         if kind is Kind.ENVIRONMENT:
@@ -120,7 +125,7 @@ class Masker(TextMask):
                 name: self.variable(name, text) for name, text in value.items() if name in RECORDED_VARIABLES
             }
         if kind is Kind.VERSION:
-            return {self.label(name): self.version(text) for name, text in value.items()}
+            return {self.name(name): self.version(text) for name, text in value.items()}
         if kind is Kind.HOST:
             return {self.host(name): self._masked(item, owner, field) for name, item in value.items()}
         found = {}
@@ -174,7 +179,7 @@ class Masker(TextMask):
             "source": lambda value: self.formed(value, _REVISION),
         }
         mask = masks.get(setting.kind, partial(self.formed, form=PYTHON))
-        name = self.label(setting.name)
+        name = self.name(setting.name) if setting.kind == "package" else self.label(setting.name)
         baseline, candidate = (value and mask(value) for value in (setting.baseline, setting.candidate))
         return Setting(setting.kind, name, baseline, candidate)
 
@@ -247,7 +252,7 @@ class Masker(TextMask):
             ("file",): lambda _: lambda text: self.file(text, roots, among),
             ("name", "qualname"): lambda names: self.name_mask(names, users=False),
             ("module",): lambda _: lambda text: self.module(text, among),
-            ("source_hash",): lambda _: lambda text: self.formed(text, HASH),
+            ("source_hash",): lambda _: self._hash,
         }
         texts = [""] * len(strings)
         owned = np.zeros(len(strings), np.bool_)
@@ -271,6 +276,13 @@ class Masker(TextMask):
                     texts.append(text)
                     moved.update(dict.fromkeys(columns, places))
         return tuple(texts), moved
+
+    def _hash(self, text: str) -> str:
+        """Mask the hash of a source, which has the function's name: with pseudonyms, nobody may test names by it."""
+        known = self.formed(text, HASH)
+        if self._pseudonyms is None or not HASH.fullmatch(text):
+            return known
+        return self._pseudonyms.digest(known)[: len(known)]
 
     def _thread(self, thread: Thread) -> Thread:
         """Mask a thread; digests of names that have pseudonyms would match nothing, and let them be guessed."""

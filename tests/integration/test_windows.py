@@ -158,6 +158,13 @@ def test_steps(tmp_path: Path, python: str, kind: str) -> None:
     assert found["in_steps"] == 2
 
 
+def test_each_cycle_of_steps_is_a_window_of_its_own(tmp_path: Path, python: str) -> None:
+    options = ("--active", "4", "--cycles", "2")
+    run = windowed(tmp_path, python, "steps", "call", "0", "0", "4", "2", options=options)
+    assert [window.name for window in run.manifest.windows] == ["steps 0-3", "steps 4-7"]
+    assert calls(run.processes[0])["inside"] == 8
+
+
 def test_a_window_by_the_clock(tmp_path: Path, python: str) -> None:
     options = ("--delay", "1", "--duration", "0.5")
     run = windowed(tmp_path, python, "clock", options=options)

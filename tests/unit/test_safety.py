@@ -285,6 +285,11 @@ def test_options_of_secrets_are_known_by_their_names() -> None:
             "python train.py --batch-size 64 --workers 8 --lr=3e-4 --model <text 7>",
         ),
         ("/home/ann/env/bin/python my.py", "/<dir>/python <file>.py"),
+        # Users and machines whose names are common words.
+        ("/home/max/venv/bin/python x.py", "/<dir>/python x.py"),
+        ("mpirun -H gpu-1:2,gpu-2:2 -np 4 ./mine", "mpirun -H host-a:2,host-b:2 -np 4 ./<file>"),
+        ("srun -w node-[01-04] -n 4 ./mine", "srun -w <text 12> -n 4 ./<file>"),
+        ("mpirun -H localhost:4 ./mine", "mpirun -H localhost:4 ./<file>"),
         ("/usr/bin/python3.11 -O2 -j8 -n=4", "/usr/bin/python3.11 -O2 -j8 -n=4"),
         ("mpirun -H n17:2,n18:2 -np 4 --bind-to core", "mpirun -H host-a:2,host-b:2 -np 4 --bind-to core"),
         ("mpirun --map-by slot:PE=2 -x A_B=4 ./mine", "mpirun --map-by slot:PE=2 -x A_B=4 ./<file>"),

@@ -119,7 +119,9 @@ def main(words: Sequence[str]) -> None:
         return
     script = rest[0]
     sys.argv = rest
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
+    sys.path[0] = os.path.dirname(os.path.realpath(script))
+    if sys.version_info >= (3, 9):
+        script = os.path.abspath(script)
     import types
 
     program = types.ModuleType("__main__")

@@ -46,6 +46,7 @@ class Windows:
         self._cycles = 0
         self._schedule: Optional[_Schedule] = None
         self._range = ""
+        self._last = ""  # the name of the last window
         if self.kind == "range":
             self._cycles, self._range = int(words[0]), words[1]
         elif self.kind == "steps":
@@ -144,19 +145,19 @@ class Windows:
 
     def _go_to(self, steps: int) -> None:
         assert self._schedule is not None
-        before, phase = self.phase(), self._schedule.phase(steps)
-        if phase == before:
+        before, phase, name = self.phase(), self._schedule.phase(steps), self._schedule.name(steps)
+        if phase == before and (phase != ON or name == self._last):
             return
         if phase == OFF or before == ON:
             self._close_any()
         if phase != OFF:
-            self._open(self._schedule.name(steps), 0, phase)
+            self._open(name, 0, phase)
 
     def _open(self, name: str, most: int, phase: int) -> int:
         data = name.replace("\0", "").encode("utf-8", "replace")[:_NAME_BYTES]
         number: int = self._native.window_open(data.decode("utf-8", "ignore"), most, phase)
         if number:
-            self._own = number, os.getpid()
+            self._own, self._last = (number, os.getpid()), name
         self._changed()
         if number:
             self._native.window_began(number)

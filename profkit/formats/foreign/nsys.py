@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
@@ -19,9 +19,9 @@ from urllib.parse import quote
 
 from profkit.errors import FormatError
 from profkit.formats.foreign.calls import Call, RangeRow, gpu_use, profile_from_calls, ranges_from, segments
-from profkit.formats.foreign.stacks import NATIVE, Frame, Samples, Stack, run_of_threads
+from profkit.formats.foreign.stacks import DEEPEST, NATIVE, Frame, Samples, Stack, run_of_threads
 from profkit.formats.limits import Budget
-from profkit.model import Notice, Run, Thread
+from profkit.model import Notice, ProfileError, Run, Thread
 from profkit.model.ranges import PUSHED, STARTED
 from profkit.model.run import GpuUse
 
@@ -110,28 +110,29 @@ class _Export:
         giver = max(self._calls, key=lambda thread: len(self._calls[thread]), default=None)
         if not work or giver is None:
             return None
-        running = self._sampled[giver]
+        running: Iterable[Any] = self._sampled[giver]
         if self._pushed[giver] or not running:
-            running = list(segments(self._pushed[giver] or self._calls[giver]))
+            running = segments(self._pushed[giver] or self._calls[giver])
         return gpu_use(work, running, _NANOSECOND)
 
     def _ranges(self) -> dict[int | None, Any]:
         columns = ("start", "end", "eventType", "text", "textId", "domainId", "globalTid")
-        domains: dict[int, str] = {}
+        domains: dict[tuple[int | None, int], str] = {}  # each process numbers its own
         found: dict[int | None, list[RangeRow]] = defaultdict(list)
         rows: list[Any] = []
         for row in self._rows("NVTX_EVENTS", columns, "NVTX ranges"):
             begin, end, kind, text, text_id, domain, thread = row
             name = str(text) if text is not None else self._text(text_id)
             if kind == _DOMAIN:
-                domains[domain] = name
+                domains[None if thread is None else _pid(thread), domain] = name
             elif kind in (_PUSHED, _STARTED) and end is not None and thread is not None:
                 rows.append((begin, max(begin, end), name, domain, thread, kind))
         for begin, end, name, domain, thread, kind in rows:
             pushed = kind == _PUSHED
             if pushed:
                 self._pushed[thread].append((begin, end, (NATIVE, 0, name)))
-            row = (begin, end, name, domains.get(domain, ""), _tid(thread), PUSHED if pushed else STARTED)
+            known = domains.get((_pid(thread), domain)) or domains.get((None, domain), "")
+            row = (begin, end, name, known, _tid(thread), PUSHED if pushed else STARTED)
             found[_pid(thread)].append(row)
         return {pid: ranges_from(of) for pid, of in found.items()}
 
@@ -147,11 +148,14 @@ class _Export:
             stacks[sample].append(
                 (NATIVE, 0, self._text(symbol) or f"[{os.path.basename(self._text(module))}]")
             )
+        whole = {sample: tuple(stack) for sample, stack in stacks.items()}
+        if max(map(len, whole.values()), default=0) > DEEPEST:
+            raise ProfileError(f"its calls nest deeper than {DEEPEST:,}")
         taken: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for sample, at, thread in self._rows(
             "COMPOSITE_EVENTS", ("id", "start", "globalTid"), "samples of threads"
         ):
-            if sample in stacks:
+            if sample in whole:
                 taken[thread].append((at, sample))
         if not taken:
             return None
@@ -159,7 +163,7 @@ class _Export:
         samples = Samples(self._budget)
         for thread, of in taken.items():
             for (at, sample), (until, _) in pairwise([*sorted(of), (_NEVER, 0)]):
-                stack = tuple(stacks[sample])
+                stack = whole[sample]
                 samples.add((_pid(thread), _tid(thread), ""), stack, gap * _NANOSECOND)
                 self._sampled[thread].append((stack, at, min(until, at + gap)))
         return samples

@@ -129,7 +129,7 @@ ADVICE: Mapping[str, str | Callable[[Advice], str | _Line]] = {
     "list-processes": lambda a: (_command(a), "shows what else uses CPUs"),
     "gpu-processes": lambda a: (_command(a), "shows which processes use the GPUs"),
     "capture-idle": lambda a: (_capture(a, "quiet"), "on an idle or exclusive node"),
-    "look-at-quota": lambda a: (_command(a), "raise the quota; this shows it and how often it was hit"),
+    "look-at-quota": lambda a: (_command(a), "raise the quota; this shows it"),
     "within-quota": lambda a: (_capture(a, "within-quota"), ""),
     "capture-side": lambda a: (_capture(a, a.subject), ""),
     "run-to-end": lambda a: (_capture(a, a.subject), "until it ends without an error"),

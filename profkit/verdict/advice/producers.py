@@ -224,7 +224,7 @@ def _raise_quota(case: Judged, lost: float) -> Found:
     gain = _saved(case, float(side.inventory.affinity or 0), spins=False)
     yield Advice(
         "look-at-quota",
-        ("cat", "/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu.stat"),
+        ("profkit", "doctor"),
         cures="queue",
         predicted_gain_s=gain,
     )

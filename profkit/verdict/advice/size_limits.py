@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import NamedTuple
@@ -127,8 +127,9 @@ class _Crew:
         if bound:  # each rank on CPUs of its own
             self.threads = max(1, min(self.threads, math.floor(min(bound))))
         self.working = [p for p in inventory.processes if not p.idle and p.host == host.name]
-        #: Most workers, beside the processes that compute themselves.
-        self.workers = max(1, self.processes - sum(map(_computes_itself, self.working)))
+        #: Most workers of each rank, beside the processes that compute themselves.
+        beside = self.processes - sum(map(_computes_itself, self.working))
+        self.workers = max(1, beside // max(1, host.ranks))
         # Weighted by lifetime, so that the weights add up to the processes working at once.
         lived = [p.lived_s for p in self.working if p.lived_s]
         whole = sum(lived) if len(lived) == len(self.working) else 0.0
@@ -158,6 +159,11 @@ class _Crew:
             return now - (now - least) * cut / large if cut else now
 
         return self.with_sizes(left)
+
+    def only_call(self, sets: Container[str]) -> SizeCall | None:
+        """Return the one call that sets such a size; ``None`` without any, or where it may be one of several."""
+        found = dict.fromkeys(size for size in self.sizes if size.sets in sets)
+        return next(iter(found)) if len(found) == 1 else None
 
     @property
     def crowded(self) -> bool:
@@ -300,7 +306,7 @@ def _edit(pool: Pool, variable: str, crew: _Crew) -> Advice:
 
 
 def _edit_of(call: str, sets: Sequence[str], crew: _Crew) -> Advice:
-    found = next((size for size in crew.sizes if size.sets in sets), None)
+    found = crew.only_call(sets)
     if found is None:
         return Advice("edit-code", cures="queue", subject=call)
     return Advice("edit-code", cures="queue", subject=call, where=found.caller, line=found.line)
@@ -328,8 +334,8 @@ def _start_fewer(crew: _Crew) -> Advice:
     if host.workers:
         # The parent of a pool only waits for it, but that of a loader computes.
         numbers["workers"] = crew.workers
-        found = next((size for size in crew.sizes if size.sets in _STARTERS), None)
-    if found is None:
+        found = crew.only_call(_STARTERS)
+    if found is None or crew.workers * max(1, host.ranks) >= host.workers:
         return Advice("start-fewer", cures="queue", numbers=numbers)
     call = _STARTERS[found.sets].format(n=crew.workers)
     return Advice(
@@ -436,13 +442,13 @@ def program_at(command: Sequence[str]) -> int:
 
 def _fewer_processes(command: list[str], crew: _Crew) -> list[str]:
     """Lower the command's numbers of workers and of ranks to what the CPUs can take."""
-    most = crew.workers if crew.host.workers else crew.processes
+    workers = crew.workers if crew.host.workers else crew.processes
     launched = bool(command) and command[0].rpartition("/")[2] in _LAUNCHERS
     begin = program_at(command) if launched else 0
     result = list(command)
-    for part, first, pattern in (
-        (command[:begin], 0, _RANK_OPTION),
-        (command[begin:], begin, _WORKER_OPTION),
+    for part, first, pattern, most in (
+        (command[:begin], 0, _RANK_OPTION, crew.processes),
+        (command[begin:], begin, _WORKER_OPTION, workers),
     ):
         for option, number in _numbers_of(part, pattern):
             if number <= crew.seen:
