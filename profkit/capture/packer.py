@@ -324,12 +324,18 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
     by_pid: dict[tuple[str, int | None], int] = {}
     by_process: dict[ProcessKey, int] = {}
     result: list[Process] = []
+    launchers = set()
     for index, (process, record) in enumerate(zip(processes, found, strict=True)):
         parent = by_pid.get((record.kernel, process.parent))
         of_rank = record.rank is not None and record.of_job
+        above = None if parent is None or result[parent].rank is None else found[parent]
+        if of_rank and parent is not None and above is not None and above.world_size != record.world_size:
+            launchers.add(parent)  # such as torchrun, which has the rank of the srun that started it
         if record.worker:
             role = "worker"
-        elif of_rank and (parent is None or result[parent].rank != record.rank):
+        elif of_rank and (
+            above is None or (above.rank, above.world_size) != (record.rank, record.world_size)
+        ):
             role = "rank"
         elif record.process == main:
             role = "main"
@@ -341,6 +347,9 @@ def _with_roles(processes: Sequence[Process], found: Sequence[Record], root: int
             process = replace(process, rank=record.rank, local_rank=record.local_rank, node=record.node)
         result.append(process)
         by_pid[record.kernel, process.pid] = by_process[record.process] = index
+    for index in launchers:
+        role = "child" if index else "main"
+        result[index] = replace(result[index], role=role, rank=None, local_rank=None, node=None)
     return result
 
 

@@ -11,7 +11,7 @@ from profkit.errors import UsageError
 from profkit.fleet.query import asking, named, no_such_job, opened
 from profkit.fleet.store import Store
 from profkit.measure.function_orders import location_and_spread
-from profkit.measure.waits_by_name import is_wait
+from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model.arrays import Bools, Floats
 
 #: Part (1) of a process's time from which a function's calls are compared.
@@ -76,7 +76,11 @@ def hosts(store: Store, job: str = "") -> Hosts:
         "SELECT function, strftime(max(day), '%Y-%m-%d') FROM calls GROUP BY function"
     ).fetchall()
     keys = named(connection, heavy)
-    waits = [number for number, key in keys.items() if is_wait(key.qualname, key.root)]
+    waits = [
+        number
+        for number, key in keys.items()
+        if is_wait(key.qualname, key.root) or waits_for_ranks(key.qualname)
+    ]
     connection.execute("DELETE FROM calls WHERE list_contains($1::BIGINT[], function)", [waits])
     found = connection.execute(
         """

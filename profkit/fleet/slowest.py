@@ -15,7 +15,7 @@ from profkit.fleet.rows import SMALL
 from profkit.fleet.store import Store
 from profkit.measure.changepoints import LEAST_RUNS, change_points, divergence, shifts
 from profkit.measure.function_orders import MAD_SCALE
-from profkit.measure.waits_by_name import is_wait
+from profkit.measure.waits_by_name import is_wait, waits_for_ranks
 from profkit.model import FunctionKey
 from profkit.model.arrays import Floats
 
@@ -191,6 +191,7 @@ def _slower_functions(connection: duckdb.DuckDBPyConnection, job: str) -> tuple[
         SlowerFunction(of_job, keys[number], *facts)
         for of_job, number, _, facts in found
         if not is_wait(keys[number].qualname, keys[number].root)
+        and not waits_for_ranks(keys[number].qualname)
     ]
     return series, sorted(kept, key=lambda f: (f.before_s - f.after_s, f.job, f.key))
 

@@ -34,7 +34,7 @@ _COLLECTIVE = re.compile(
     re.IGNORECASE,
 )
 #: Imports: they precede the work, or wait for all ranks in ``MPI_Init``.
-_IMPORTS = re.compile(r"<built-in method (?:_imp\.|marshal\.loads|posix\.stat|_io\.open_code|nt\.stat)")
+_IMPORTS = re.compile(r"<built-in method (?:_imp\.|marshal\.loads|_io\.open_code)")
 #: Flags of a function.
 RANK_WAIT, NATIVE_WAIT, LIBRARY_WAIT, IMPORT = 1, 2, 4, 8
 #: The bits from here on hold the index of a wait state.
@@ -206,11 +206,12 @@ def processes_of(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process,
 
 
 def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
-    """Return the descendants of a process on its host."""
+    """Return the descendants of a process on its host, without other ranks and theirs: one may start the others."""
     host = process.host and process.host.name
     found, known = [], {process.pid}
     for other in sorted(run.processes, key=lambda p: p.pid or 0):
-        if other is not process and other.parent in known and (other.host and other.host.name) == host:
+        beside = other is not process and other.role != "rank"
+        if beside and other.parent in known and (other.host and other.host.name) == host:
             known.add(other.pid)
             found.append(other)
     return tuple(found)

@@ -79,7 +79,10 @@ def sums_of_ranges(
     table = [folded.setdefault(pattern_of(text), len(folded)) for text in ranges.strings]
     number = np.array(table, np.int64)
     texts = list(folded)
-    ended = np.flatnonzero(ranges.ended)
+    # What other threads do beside the main one holds nobody up.
+    main = first_thread(process)
+    own = ranges.ended if main is None or main.tid is None else ranges.ended & (ranges.thread == main.tid)
+    ended = np.flatnonzero(own)
     kind = number[ranges.name[ended]] << 32 | number[ranges.domain[ended]]
     found: dict[tuple[str, str], RangeSums] = {}
     for value in np.unique(kind).tolist():

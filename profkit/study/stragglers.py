@@ -170,14 +170,19 @@ def find_stragglers(table: RankTable, work: Work, *, waiting_seen: bool) -> list
         (parts["run"][1] > limit) & (parts["run"][0] >= MATERIAL * usual_run)
     )
     slow_off = np.zeros(n, np.bool_)
+    # Off the CPU, a rank that is done earlier may wait for the others in calls that are not known to wait.
+    later = pace - others_median(pace)
     for name in ("queue", "blocked"):
-        slow_off |= (parts[name][1] > limit) & (parts[name][0] >= MATERIAL * usual_pace)
+        off_s, beyond = parts[name]
+        slow_off |= (beyond > limit) & (off_s >= MATERIAL * usual_pace) & (later >= KEPT * off_s)
     waits_by = np.array([m.waits_by for m in members])
     for_it = np.array([waited_for(waits_by, r)[1] for r in range(n)])
     off_seen = (parts["blocked"][0] >= MATERIAL_SEEN * usual_pace) & (for_it >= KEPT * parts["blocked"][0])
     slow_off |= off_seen
     slow_range = np.array(
-        [sum(d.excess_s for d in found) >= MATERIAL * usual_pace for found in in_ranges], np.bool_
+        # The greatest, since ranges nest.
+        [max((d.excess_s for d in found), default=0.0) >= MATERIAL * usual_pace for found in in_ranges],
+        np.bool_,
     )
     # A process that takes no longer than the others, with or without queueing, delays nobody.
     late = np.full(n, not waiting_seen)
@@ -302,7 +307,9 @@ def _kind(
     if (stood and most > excess_s["run"]) or (not worked and name):
         return name
     longest = max("queue", "blocked", key=lambda name: (excess_s[name], name))
-    if not worked or excess_s["run"] < LEAST_NAMED * excess_s[longest]:  # or seen only in its ranges
+    # Seen only in its ranges, it is what it takes longest for.
+    least = LEAST_NAMED if worked else 1.0
+    if excess_s["run"] < least * excess_s[longest]:
         return longest
     functions = [d for d in deviations if d.function is not None]
     total = sum(d.excess_s for d in functions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -171,6 +172,36 @@ def test_unrecognised_waiting_accuses_nobody_and_can_be_named(tmp_path: Path) ->
     assert (moved.member, moved.more.qualname, moved.less.qualname) == (2, "gradient", "exchange")
     assert "exchange" in unclear.report()
     assert labels(study(tmp_path, waits=["exch*"])) == ["rank 2"]
+
+
+def test_a_rank_that_is_done_earlier_and_waits_in_unknown_calls_is_not_accused(tmp_path: Path) -> None:
+    """As in the backward pass of gloo, which waits in C++ off the CPU."""
+    usual = {"load": Did(100, 1.0), "run_backward": Did(100, 3.0, 0.0, 0.2)}
+    fast = {"load": Did(100, 1.0), "run_backward": Did(100, 2.0, 0.0, 1.2)}
+    found = study(write_job(tmp_path, [rank_run(r, fast if r == 7 else usual) for r in range(8)]))
+    assert labels(found) == []
+
+
+def test_ranks_that_another_one_started_are_no_helpers_of_it(tmp_path: Path) -> None:
+    """As Lightning's first rank starts those of its node."""
+    joined = join_ranks(job(size=4))
+    first, *others = joined.processes
+    started = [replace(p, pid=200 + i, parent=first.pid) for i, p in enumerate(others)]
+    write_run(tmp_path / "job.prof", replace(joined, processes=(first, *started)))
+    found = study(tmp_path)
+    assert labels(found) == []
+    assert [member.helpers_run_s for member in found.study.members] == [0.0] * 4
+
+
+def test_ranges_of_threads_beside_the_main_one_hold_nobody_up(tmp_path: Path) -> None:
+    usual = {"gradient": Did(100, 4.0), "all_reduce": Did(100, 0.0, 0.0, 1.0)}
+    runs = [rank_run(r, usual, steps=[0.06 if r == 2 else 0.04] * 60) for r in range(8)]
+    for run in runs:
+        (process,) = run.processes
+        beside = replace(process.ranges, thread=process.ranges.thread + 1)
+        object.__setattr__(run, "processes", (replace(process, ranges=beside),))
+    found = study(write_job(tmp_path, runs))
+    assert (labels(found), found.study.ranges) == ([], ())
 
 
 @pytest.mark.parametrize("size", [4, 24])
