@@ -137,7 +137,7 @@ def read_rows(path: str, digest: str, job: str) -> tuple[str, str, dict[str, pa.
         "command": shlex.join(run.command) or None,
         "revision": git.get("revision"),
         "dirty": git.get("dirty"),
-        "exit_status": None if manifest is None else manifest.exit_status,
+        "exit_status": run.exit_status,
         "launcher_job": run.job.get("id"),
         "rank": run.job.get("rank"),
         "world_size": run.job.get("world_size"),

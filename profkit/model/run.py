@@ -199,6 +199,13 @@ class Run:
         return () if self.manifest is None else self.manifest.command
 
     @property
+    def exit_status(self) -> int | None:
+        """The exit status of the manifest; −1 if the launcher was killed or still ran: the wall is then not known."""
+        status = None if self.manifest is None else self.manifest.exit_status
+        unknown = any(notice.code in ("capture-unfinished", "capture-running") for notice in self.warnings)
+        return -1 if unknown and not status else status
+
+    @property
     def windows(self) -> tuple[Window, ...]:
         """The windows of the manifest."""
         return () if self.manifest is None else self.manifest.windows

@@ -275,7 +275,7 @@ def _reading(run: Run, process: Process, helpers: Sequence[Process], label: str,
         collects_in=collects_in,
         waits_by=tuple(waits_by.tolist()),
         off_for=off_for,
-        exit_status=0 if manifest is None else manifest.exit_status or 0,
+        exit_status=run.exit_status or 0,
     )
     shares, more = sums.shares(task.floor)
     return Reading(member, sums.values, shares, more, sums_of_ranges(process, range_calls, bits))

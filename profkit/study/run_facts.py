@@ -62,7 +62,7 @@ def facts_of(run: Run, files: Sequence[str] = ()) -> RunFacts:
         revision=git.get("revision", ""),
         dirty=git.get("dirty", False),
         host="" if host is None else host.name,
-        failed=manifest is not None and bool(manifest.exit_status),
+        failed=bool(run.exit_status),
         # Positive, for its logarithm.
         wall_s=run.wall_s or max(sum(profile.total for profile in run.profiles), 1e-12),
         iteration_s=None if iterations is None else iterations.duration.median_s,

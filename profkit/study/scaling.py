@@ -108,7 +108,9 @@ def read_points(
         if failed is None:
             points.append(_point(members))
         else:
-            problem = f"left out, since it ended with exit status {failed.exit_status}"
+            known = failed.exit_status >= 0
+            how = f"it ended with exit status {failed.exit_status}" if known else "how it ended is not known"
+            problem = f"left out, since {how}"
             notices.append(Notice("file-skipped", failed.path, {"problem": problem}))
     return points, notices
 

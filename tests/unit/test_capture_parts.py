@@ -27,7 +27,7 @@ from profkit.capture.captured_windows import Windows, never_opened, read_windows
 from profkit.capture.endings import Ending
 from profkit.capture.launcher import capture
 from profkit.capture.lightning_ranks import with_lightning_ranks
-from profkit.capture.packer import pack_spool
+from profkit.capture.packer import _with_roles, pack_spool
 from profkit.capture.proc_files import pid_namespace
 from profkit.capture.record_types import Record
 from profkit.capture.selection import Selection
@@ -243,6 +243,17 @@ def test_one_warning_for_all_processes_of_which_it_is_true() -> None:
         Notice("ended-unrecorded", "", {"lost_s": 2.09, "cpu_s": 100.0, **where}),
         Notice("no-snapshots", "", where),
     ]
+
+
+def test_a_launcher_with_a_rank_of_its_own_is_none_of_the_job_that_it_starts() -> None:
+    """As torchrun, which srun starts once on each node."""
+    agent = record(pid=10, rank=0, world_size=2)
+    workers = [record(pid=20 + i, ppid=10, rank=i, world_size=8) for i in range(3)]
+    loader = record(pid=30, ppid=20, rank=0, world_size=8)
+    found = [agent, *workers, loader]
+    processes = [Process(pid=one.pid, parent=one.ppid) for one in found]
+    roles = [(p.role, p.rank) for p in _with_roles(processes, found, None)]
+    assert roles == [("main", None), ("rank", 0), ("rank", 1), ("rank", 2), ("child", 0)]
 
 
 def test_what_is_not_known_of_one_process_is_not_said_of_all() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from profkit.api.many_runs import read_compared, read_history_runs
 from profkit.formats.runfile import write_run
-from profkit.model import Run
+from profkit.model import Notice, Run
 from tests.programs import on, program, training
 from tests.rank_files import Did, rank_run, write_plain
 from tests.shared import Capture, check_schema, printed, refused
@@ -113,12 +113,15 @@ def test_every_format_shows_the_change(result: Any) -> None:
 def test_bad_input_gives_one_line(tmp_path: Path, capsys: Capture) -> None:
     write_run(tmp_path / "one.prof", on(program(training()), 0))
     write_run(tmp_path / "failed.prof", on(program(training(), exit_status=1), 0))
+    killed = replace(on(program(training()), 0), warnings=(Notice("capture-unfinished"),))
+    write_run(tmp_path / "killed.prof", killed)
     write_plain(tmp_path / "plain.prof", {("a.py", "f"): 1.0})
     runs = job(tmp_path / "runs")
     for words, expected in (
         ([], "name the run files"),
         ([tmp_path / "one.prof"], "history needs several"),
         ([tmp_path / "failed.prof"], "no run succeeded"),
+        ([tmp_path / "killed.prof"], "no run succeeded"),
         ([tmp_path / "plain.prof"], "does not say when it ran"),
         ([runs, "--metric", "speed"], "--metric speed: is not known"),
         ([runs, "--metric", "iteration"], "24 of 24 runs do not have it"),

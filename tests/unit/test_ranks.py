@@ -13,7 +13,7 @@ import pytest
 from profkit.api.many_runs import Ranks, read_ranks, read_scaling
 from profkit.formats.load import join_ranks
 from profkit.formats.runfile import write_run
-from profkit.model import Run
+from profkit.model import Notice, Run
 from profkit.model.pauses import Pause, PauseKind
 from profkit.study.rank_table import expand, rank_table
 from profkit.study.stragglers import threshold
@@ -455,12 +455,16 @@ def test_runs_that_failed_are_left_out_of_scaling_and_named(
     for r in range(2):
         run = rank_run(r, {"f": Did()}, size=2, job="early", wall=1.0)
         write_run(tmp_path / "8" / f"rank{r}.prof", on(run, 0, exit_status=3 * r))
+    # Its launcher was killed: the wall is that of what is known.
+    killed = replace(one_file, warnings=(Notice("capture-unfinished"),))
+    write_run(tmp_path / "8" / "killed.prof", killed)
     result = read_scaling([tmp_path / "*" / "*.prof"])
     places = [(place.processes, place.runs, place.median_s) for place in result.study.places]
     assert places == [(2, 1, 10.0), (4, 1, 6.0)]
     text = " ".join(result.report().split())
     for name, status in (("job", 1), ("rank1", 3)):
         assert f"{name}.prof: left out, since it ended with exit status {status}" in text
+    assert "killed.prof: left out, since how it ended is not known" in text
     said = refused(capsys, "scaling", tmp_path / "2x1-0", tmp_path / "8")
     assert "same numbers of processes (2) and nodes (1)" in said
     assert "left out, since it ended with" in said
