@@ -83,6 +83,7 @@ def read_limits(environ: Mapping[str, str]) -> Limits:
     """Return the limits of the calling process, whose environment is `environ`."""
     affinity = tuple(process_facts.affinity())
     cpus = _online()
+    cpuset = _cpuset()
     quota, view = _quota()
     cores = {cpu: _core(cpu) for cpu in affinity}
     return Limits(
@@ -92,11 +93,12 @@ def read_limits(environ: Mapping[str, str]) -> Limits:
         nodes=len(list(_NODES.glob("node[0-9]*"))) or None,
         affinity=affinity,
         affinity_cores=len(set(cores.values())) if affinity and None not in cores.values() else None,
-        cpuset=_cpuset(),
+        cpuset=cpuset,
         quota_cpus=quota,
         quota_view=view,
         slurm=slurm_cpus(environ),
-        ranks=ranks_of(environ, len(affinity) or cpus, cpus),
+        # In a container or an allocation, all ranks have its CPUs, which binds none of them.
+        ranks=ranks_of(environ, len(affinity) or cpus, len(cpuset or ()) or cpus),
         container=container_of(environ),
     )
 
@@ -126,7 +128,7 @@ def slurm_cpus(environ: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def ranks_of(environ: Mapping[str, str], allowed: int, cpus: int) -> Ranks | None:
-    """Return the job of a rank; `allowed` < `cpus` is a binding, unless the launcher binds nothing."""
+    """Return the job of a rank; `allowed` < `cpus` (its cpuset) is a binding, unless the launcher binds nothing."""
     policy = next((environ[name] for name in _POLICIES if environ.get(name)), "")
     slurm_policy = environ.get("SLURM_CPU_BIND_TYPE") or environ.get("SLURM_CPU_BIND", "")
     # torchrun may be started by others, one on each node.

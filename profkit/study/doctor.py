@@ -136,7 +136,7 @@ def diagnose(
     if ranks is None and limits.ranks is not None:
         granted, variable = limits.slurm or (0, "")
         if limits.ranks.bound:
-            cpus = min(float(limits.cpus), cpus * planned_ranks)
+            cpus = min(float(len(limits.cpuset or ()) or limits.cpus), cpus * planned_ranks)
         elif limits.ranks.launcher == "Slurm" and variable == "SLURM_CPUS_PER_TASK":
             # Granted to each rank; those that are not bound share the CPUs of all.
             cpus = replace(limits, slurm=(granted * planned_ranks, variable)).effective

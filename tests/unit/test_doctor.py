@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from profkit.api.reported import Studied
+from profkit.capture import cpu_limits
 from profkit.capture.cpu_limits import Limits, Ranks, cpu_list, ranks_of, read_limits, slurm_cpus
 from profkit.capture.interpreter import Interpreter, read_interpreter
 from profkit.model import Host, Machine, Pool, Process, Profile, Run, Thread
@@ -302,6 +303,17 @@ def test_bound_ranks_have_cpus_of_their_own_and_others_share() -> None:
     assert not diagnose(bound, NUMPY, {}).oversubscribed
     shared = replace(EIGHT, ranks=Ranks("Open MPI", 4, False))
     assert diagnose(shared, NUMPY, {}).demand.factor == 4
+
+
+def test_ranks_that_have_all_cpus_of_a_container_are_not_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tuple(sorted(os.sched_getaffinity(0)))
+    monkeypatch.setattr(cpu_limits, "_online", lambda: 64)
+    for cpuset, bound in ((own, False), (tuple(range(64)), True), (None, True)):
+        monkeypatch.setattr(cpu_limits, "_cpuset", lambda cpuset=cpuset: cpuset)
+        assert read_limits({"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}).ranks == Ranks("Open MPI", 4, bound)
+    # Bound inside it, they have no more than it has.
+    inside = replace(EIGHT, cpus=64, affinity=(0, 1), affinity_cores=2, ranks=Ranks("Open MPI", 8, True))
+    assert diagnose(inside, NUMPY, {}).demand.cpus == 8
 
 
 def test_unbound_tasks_of_slurm_share_what_was_granted_to_all() -> None:
