@@ -7,7 +7,6 @@ makes it valid.
 from __future__ import annotations
 
 import contextlib
-import glob
 import hashlib
 import json
 import os
@@ -91,10 +90,10 @@ class Store:
     def parts(self) -> list[str]:
         """Return the parts, in order, without those that a merged one replaces."""
         root = self.directory / "runs"
-        found = {os.path.relpath(path, root) for path in glob.glob(f"{glob.escape(str(root))}/*/*/*.parquet")}
-        for path in glob.glob(f"{glob.escape(str(root))}/*/*/*{_REPLACES}"):
-            if os.path.relpath(path, root).removesuffix(_REPLACES) + ".parquet" in found:
-                found -= set(json.loads(Path(path).read_text(encoding="utf-8")))
+        found = {path.relative_to(root).as_posix() for path in root.glob("*/*/*.parquet")}
+        for path in root.glob(f"*/*/*{_REPLACES}"):
+            if path.relative_to(root).as_posix().removesuffix(_REPLACES) + ".parquet" in found:
+                found -= set(json.loads(path.read_text(encoding="utf-8")))
         return sorted(path for path in found if _PART.fullmatch(path))
 
     def files(self, table: str, parts: Iterable[str]) -> list[str]:
@@ -105,15 +104,19 @@ class Store:
         """Create the store if needed, lock it against other calls, and remove remains of a killed one."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            if not (self.directory / _ABOUT).exists():
-                if set(os.listdir(self.directory)) - {_CHANGING}:
-                    problem = "is a directory of other files: name an empty or a new one"
-                    raise UsageError(problem, "store", self.directory)
-                with replacing(self.directory / _ABOUT) as file:
-                    file.write(json.dumps({"schema": SCHEMA}).encode())
-            self.check()
-            with open(self.directory / _CHANGING, "wb") as file:
-                lock(file)
+            # Another call may be making it, or may have been killed while it did.
+            others = [
+                name for name in os.listdir(self.directory) if not name.startswith((_CHANGING, f".{_ABOUT}."))
+            ]
+            if others and _ABOUT not in others:
+                problem = "is a directory of other files: name an empty or a new one"
+                raise UsageError(problem, "store", self.directory)
+            with open(self.directory / _CHANGING, "wb") as changing:
+                lock(changing, required=True)
+                if not (self.directory / _ABOUT).exists():
+                    with replacing(self.directory / _ABOUT) as file:
+                        file.write(json.dumps({"schema": SCHEMA}).encode())
+                self.check()
                 self._recover()
                 yield
         except OSError as error:
@@ -161,7 +164,7 @@ class Store:
             root = self.directory / table
             for path in root.glob("*/*/*"):
                 if path.suffix == ".tmp" or (
-                    path.suffix == ".parquet" and str(path.relative_to(root)) not in kept
+                    path.suffix == ".parquet" and path.relative_to(root).as_posix() not in kept
                 ):
                     path.unlink()
         self._remove(())

@@ -74,10 +74,10 @@ def _sync_directory(directory: str) -> None:
             os.close(handle)
 
 
-def lock(file: BinaryIO, *, wait: bool = True) -> bool:
+def lock(file: BinaryIO, *, wait: bool = True, required: bool = False) -> bool:
     """Lock an open file until it is closed; return ``False`` if another process holds the lock.
 
-    Without locks in the system, return ``True``.
+    Without locks in the system or the file system, return ``True``, or raise `OSError` if `required`.
     """
     try:
         import fcntl
@@ -85,6 +85,9 @@ def lock(file: BinaryIO, *, wait: bool = True) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
-    except (ImportError, OSError):  # Windows; a file system without locks
-        pass
+    except (ImportError, OSError) as error:  # Windows; a file system without locks
+        if required:
+            raise OSError(
+                errno.ENOLCK, "there are no locks, which it needs; name a store elsewhere"
+            ) from error
     return True

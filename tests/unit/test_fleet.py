@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import itertools
 import json
 import os
@@ -159,6 +161,33 @@ def test_a_call_that_is_killed_leaves_nothing_half_and_the_next_goes_on(tmp_path
     assert asked(fleet, "SELECT count(*) FROM functions") == [(total,)]
     assert not list(store.rglob("*.tmp"))
     assert not (half / "0123456789abcdef.parquet").exists()
+
+
+def test_a_store_begins_where_its_first_call_was_killed(tmp_path: Path, capsys: Capture) -> None:
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / ".changing").touch()
+    (store / ".fleet.json.0123456789abcdef.tmp").touch()
+    run = SAMPLES / "train_mlp" / "clean-1.prof"
+    assert "added" in fleet_command(capsys, "add", run, store=store)[1]
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "notes.txt").touch()
+    assert "a directory of other files" in refused(capsys, "fleet", "add", run, "--store", others)
+    assert os.listdir(others) == ["notes.txt"]
+
+
+def test_where_there_are_no_locks_no_store_is_changed(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on Lustre without `flock`: another call would take parts that are being written for remains."""
+
+    def none(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", none)
+    run = SAMPLES / "train_mlp" / "clean-1.prof"
+    assert "there are no locks" in refused(capsys, "fleet", "add", run, "--store", tmp_path / "store")
 
 
 def rows_of(process: Process) -> set[tuple[str, int, str]]:
