@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import math
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -159,6 +160,10 @@ def read_rows(path: str, digest: str, job: str) -> tuple[str, str, dict[str, pa.
     return job or job_of(run.command, path), moment.date().isoformat(), tables
 
 
+#: What distinguishes the files of one job: dates, numbers and ranks behind a sign.
+_NUMBERED = re.compile(r"(?:[-_](?:rank)?\d[\dT]*)+$|^\d[\dT_-]*$")
+
+
 def job_of(command: Sequence[str], path: str = "") -> str:
     """Return the job's name: a command's script or module, or the leading words of the file's name."""
     for at, word in enumerate(command):
@@ -170,7 +175,7 @@ def job_of(command: Sequence[str], path: str = "") -> str:
     if command:
         return PurePath(command[0].replace("\\", "/")).name or "unknown"
     # train-2026-03-01.rank3.prof belongs to the job train.
-    return PurePath(path).name.partition(".")[0].rstrip("0123456789-_T") or "unknown"
+    return _NUMBERED.sub("", PurePath(path).name.partition(".")[0]) or "unknown"
 
 
 def _moment(text: str) -> datetime.datetime | None:

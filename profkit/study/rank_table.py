@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -194,7 +194,10 @@ def _check(table: RankTable, *, alone: bool, path: str) -> None:
         raise UsageError(
             f"{path} holds one process; {more}" if alone else f"only {members[0].path} can be read"
         )
-    counts = Counter(m.rank for m in members if m.rank is not None)
+    ranked = [m for m in members if m.rank is not None]
+    for what, of in (("job", lambda m: m.job), ("size", lambda m: m.size)):
+        _check_alike(ranked, what, of)
+    counts = Counter(m.rank for m in ranked if m.rank is not None)
     repeated = sorted(rank for rank, count in counts.items() if count > 1)
     if repeated:
         listed = ", ".join(map(str, repeated[:MOST_RANKS])) + (", …" if len(repeated) > MOST_RANKS else "")
@@ -204,7 +207,19 @@ def _check(table: RankTable, *, alone: bool, path: str) -> None:
             f"{word} {listed} found more than once (in {one} and {other}): name the files of one run of the "
             "job"
         )
-    _check_program(table)
+    if not members[0].job or any(member.job != members[0].job for member in members):
+        _check_program(table)
+
+
+def _check_alike(ranked: Sequence[Member], what: str, of: Callable[[Member], str | int | None]) -> None:
+    """Refuse ranks of two jobs, as far as their launchers say."""
+    named = [member for member in ranked if of(member)]
+    other = next((member for member in named if of(member) != of(named[0])), None)
+    if other is not None:
+        raise UsageError(
+            f"{other.path} is of another job than {named[0].path} ({what} {of(other)}, not {of(named[0])}): "
+            "name the files of one run of the job"
+        )
 
 
 def _check_program(table: RankTable) -> None:

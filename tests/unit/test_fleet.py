@@ -425,3 +425,17 @@ def test_a_directory_of_other_files_becomes_no_store(tmp_path: Path, capsys: Cap
 )
 def test_a_job_is_named_after_its_script(words: str, named: str) -> None:
     assert job_of(words.split()) == named
+
+
+@pytest.mark.parametrize(
+    ("file", "named"),
+    [
+        ("train-2026-03-01.rank3.prof", "train"),
+        ("GPT-2026-03-01T0930.prof", "GPT"),
+        ("BERT_3.prof", "BERT"),
+        ("resnet50-2026_1-rank3.prof", "resnet50"),
+        ("2026-03-01.prof", "unknown"),
+    ],
+)
+def test_a_job_without_a_command_is_named_after_its_file(file: str, named: str) -> None:
+    assert job_of((), file) == named

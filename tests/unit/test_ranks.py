@@ -277,6 +277,8 @@ def test_files_that_cannot_be_read_are_skipped_and_said(tmp_path: Path) -> None:
 def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job_files, again = (write_job(tmp_path / name, job(size=4)) for name in ("job", "again"))
     one, none = job_files / "run-rank0.prof", tmp_path / "none.prof"
+    later = write_job(tmp_path / "later", job(size=4, job="4712"))
+    wider = write_job(tmp_path / "wider", job(size=8))
     (tmp_path / "y").mkdir()
     for name in ("train", "serve"):
         write_plain(tmp_path / "x" / f"{name}.prof", {(f"/{name}/{name}.py", name): 5.0})
@@ -288,10 +290,18 @@ def test_bad_input_gives_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
         ([tmp_path / "*.dat"], "matches no file"),
         ([], "name the run files"),
         ([job_files, again], "ranks 0, 1, 2, 3 found more than once"),
+        ([one, later / "run-rank1.prof"], "is of another job than"),
+        ([one, wider / "run-rank7.prof"], "(size 8, not 4): name the files of one run of the job"),
         ([tmp_path / "x"], "is of a different program"),
         ([tmp_path / "y"], "nor can the 1 other files be read"),
     ):
         assert said in refused(capsys, "ranks", *words)
+
+
+def test_ranks_of_one_job_may_do_different_work(tmp_path: Path) -> None:
+    """As a master and its workers do."""
+    runs = [rank_run(r, {"serve" if r == 0 else "work": Did(100, 4.0)}, size=4) for r in range(4)]
+    assert len(study(write_job(tmp_path, runs)).study.members) == 4
 
 
 def test_json_follows_its_schema_and_every_format_names_the_straggler(tmp_path: Path) -> None:
