@@ -135,7 +135,7 @@ def test_what_is_handed_down_is_what_the_equations_say(n: int, draw: random.Rand
     pairs = [(caller, callee) for caller in range(n) for callee in range(1, n) if draw.random() < 0.3]
     pairs += [(callee - 1, callee) for callee in range(1, n)]
     caller, callee = np.array(pairs, np.intp).T
-    weight = np.array([draw.choice((1e-4, 1.0, 50.0)) for _ in pairs])
+    weight = np.array([draw.choice((0.2, 1.0, 5.0)) for _ in pairs])
     weight /= np.bincount(callee, weight, n)[callee]
     own = np.zeros(n)
     own[0] = 1.0
