@@ -323,6 +323,12 @@ class TestAdvice:
         computes = self.advice(process(role="main"), *workers)
         assert [found[-1].numbers["workers"] for found in (waits, computes)] == [8, 7]
 
+    def test_workers_are_those_of_each_rank_and_ranks_are_no_fewer_than_the_cpus(self) -> None:
+        ranks = [process(role="rank", rank=i) for i in range(2)]
+        command = "mpirun -n 2 python train.py --workers {}"
+        found = self.limit(*ranks, *[process()] * 16, command=command.format(8))
+        assert found[0].endswith("-n 2 python train.py --workers 3")
+
     @pytest.mark.parametrize(
         "command",
         [
