@@ -110,7 +110,7 @@ def _repeatable(run: model.Run, here: bool) -> model.Manifest:
 
 
 def _is_masked(word: str) -> bool:
-    """Return whether a word has what masking writes; ``--job-name`` and a directory ``job-logs`` have not."""
+    """Return whether a word contains a placeholder of masking; ``--job-name`` or a directory ``job-logs`` is none."""
     return any(
         found[0] == word or not found[0].startswith(("host-", "job-")) for found in PLACEHOLDER.finditer(word)
     )

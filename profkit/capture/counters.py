@@ -302,7 +302,7 @@ def _samples(seen: SeenProcess, hidden: set[int]) -> ThreadSamples | None:
 
 
 def _of_image(samples: ThreadSamples | None, begin_ns: int, end_ns: int, main: int) -> ThreadSamples | None:
-    """Return the samples of one image; the counters of the `main` thread, which outlives images, begin with it."""
+    """Return the samples of one image; those of the `main` thread, which survives an exec, start at 0."""
     if samples is None:
         return None
     earlier = samples.at((samples.time_ns < begin_ns) & (samples.tid == main))

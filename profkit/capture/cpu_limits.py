@@ -97,7 +97,7 @@ def read_limits(environ: Mapping[str, str]) -> Limits:
         quota_cpus=quota,
         quota_view=view,
         slurm=slurm_cpus(environ),
-        # In a container or an allocation, all ranks have its CPUs, which binds none of them.
+        # All ranks share the CPUs of a container or an allocation: that is no binding.
         ranks=ranks_of(environ, len(affinity) or cpus, len(cpuset or ()) or cpus),
         container=container_of(environ),
     )

@@ -29,7 +29,8 @@ from profkit.model import Host, Manifest, Notice, Process, Profile, ProfileError
 
 #: Seconds to wait for processes that outlive the target briefly and still write their last record.
 _STRAGGLER_WAIT = 0.3
-#: A later program of a script is the main one if it runs so many times as long: others might change places.
+#: A later program of a script is the main one if it runs this many times as long. With a lower factor, the main
+#: program could differ from run to run.
 _MUCH_LONGER = 2.0
 #: Facts of a process as its record has them.
 _AS_RECORDED = (

@@ -47,7 +47,7 @@ class ProcessTree:
         self._known: set[int] = set()  # processes that were looked at, in the tree or not
         self._young: set[int] = set()  # looked at once: they may be between fork and exec
         self._founders: set[int] = {root}
-        self._of_shell = root if running else 0  # in its group a shell may put what it started beside it
+        self._of_shell = root if running else 0  # a shell may have put others into its group
         self._last_pid = b""
         self._next_scan = self._next_details = 0.0
         self._details_s = 0.0  # CPU seconds of this reading's details
@@ -57,7 +57,7 @@ class ProcessTree:
         self._rows = 0
         self._followed = 0
         self._folded = False  # in this scan
-        #: Ended processes that were forgotten, their CPU seconds, and the most threads at once without a follower.
+        #: Ended processes that were forgotten, their CPU seconds, and the most threads not followed at once.
         self.forgotten_processes = self.unfollowed_threads = 0
         self.forgotten_cpu_s = 0.0
         #: How often the rows were thinned, which halves the resolution of older ones.
@@ -136,7 +136,7 @@ class ProcessTree:
         if pid == os.getpid():
             return False  # the target may be the shell that started us
         if pid != self._root:
-            self._founders.discard(pid)  # the number is given anew: no group or session bears it
+            self._founders.discard(pid)  # the PID is reused, so no group or session has this ID now
         try:
             name, fields = read_stat(f"{_PROC}/{pid}/stat")
             parent, group, session, born = int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])

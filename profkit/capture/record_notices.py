@@ -115,6 +115,12 @@ def _of_ends(records: Sequence[Record], found: Sequence[Process], ends: Sequence
         numbers = {**notice.numbers}
         if kept:
             numbers["kept"] = len(which)
+            sampled = sum(
+                any(thread.profile.calls_low is not None for thread in found[index].threads)
+                for index in which
+            )
+            if sampled:
+                numbers["sampled"] = sampled
         elif any(records[index].tracer != "none" for index in which):
             numbers.update(_most_lost([ends[index] for index in which]))
         yield Notice(notice.code, notice.subject, numbers).at(pids=[found[index].pid for index in which])

@@ -150,7 +150,7 @@ class Signals:
                 continue
             self._note(received.si_signo)
             if received.si_code == _SI_KERNEL and received.si_signo != signal.SIGHUP:
-                continue  # the terminal, which signals the whole foreground group, but a hangup to its leader only
+                continue  # the terminal signals the whole foreground group, except that a hangup is its leader's
             time.sleep(_SETTLE)
             if not witness.forget() >> received.si_signo & 1:
                 _send(target, received.si_signo)

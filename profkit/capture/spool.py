@@ -70,7 +70,7 @@ def directories(spool: Path) -> list[Path]:
 
 
 def absent_directories(spool: Path) -> list[Path]:
-    """Return the local directories that a spool links to, and that are not here: they are of another machine."""
+    """Return the local directories that a spool links to and that do not exist here: they are on another machine."""
     return [place for place in _local_directories(spool) if not place.is_dir()]
 
 
@@ -163,7 +163,7 @@ def left_behind(directory: Path) -> list[LeftBehind]:
         try:
             begun, owner = facts.stat().st_mtime_ns, facts.lstat().st_uid
             if owner != os.geteuid():
-                continue  # its name would say where we write
+                continue  # anyone could choose the path that `merge` writes to by naming a directory
             if _is_dead(facts) and not (output.exists() and output.stat().st_mtime_ns > begun):
                 found.append((begun, LeftBehind(directory / name, output)))
         except (OSError, ValueError, RecursionError):

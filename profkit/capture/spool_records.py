@@ -101,7 +101,7 @@ class SpoolRecords:
 
     def _thread_ends(self, record: Record, sampled: SeenProcess | None) -> dict[int, ThreadEnd]:
         """Return the kernel's last known counters of the threads of a process, all since they began."""
-        if record.state != "snapshot" and not self._attached:  # those of an attached agent begin with it
+        if record.state != "snapshot" and not self._attached:  # those of an attached agent start at 0 with it
             at_ns = int(record.perf * 1e9)
             return {task.tid: ThreadEnd(at_ns, task.run_ns, task.wait_ns) for task in record.tasks}
         ends = {}

@@ -83,7 +83,7 @@ def _merge(files: tuple[Path, ...], output: Path) -> None:
     say(f"wrote {output}{joined}; see it with: profkit show {shlex.quote(str(output))}")
     for spool in filter(os.path.isdir, files):
         if absent_directories(spool):
-            continue  # there is more of it on another machine
+            continue  # there are more records on another machine
         # Kept: the capture may still be running, and a damaged record may be useful.
         say(f"the records are kept; once the file is as expected, run: rm -r {shlex.quote(str(spool))}")
 

@@ -56,7 +56,7 @@ def ranked_times(a: Replicates, b: Replicates, by: str) -> tuple[Floats, Floats]
     return ranked_seconds(a, by, active), ranked_seconds(b, by, active)
 
 
-def ranked_seconds(of: Replicates | Profile, by: str, active: bool) -> Floats:
+def ranked_seconds(of: Replicates | Profile, by: str, active: bool = True) -> Floats:
     """Return the seconds that functions are ranked by; self time, if `active`, less unqueued time off the CPU."""
     if by == "cumtime":
         return of.cumtime

@@ -160,7 +160,7 @@ def read_rows(path: str, digest: str, job: str) -> tuple[str, str, dict[str, pa.
     return job or job_of(run.command, path), moment.date().isoformat(), tables
 
 
-#: What distinguishes the files of one job: dates, numbers and ranks behind a sign.
+#: What distinguishes the files of one job: dates, numbers and ranks at the end, behind ``-`` or ``_``.
 _NUMBERED = re.compile(r"(?:[-_](?:rank)?\d[\dT]*)+$|^\d[\dT_-]*$")
 
 

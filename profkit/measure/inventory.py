@@ -335,7 +335,7 @@ def sampled_life(process: Process) -> tuple[int, int] | None:
 
 
 def most_at_once(lives: Sequence[tuple[int, int]]) -> int:
-    """Return how many of these spans of time have a moment in common at most."""
+    """Return the most of these spans of time that overlap at one moment."""
     changes = [change for begin, end in lives for change in ((begin, 1), (end, -1))]
     ordered = sorted(changes, key=lambda at: (at[0], -at[1]))
     return max(accumulate(change for _, change in ordered), default=0)

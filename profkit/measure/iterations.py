@@ -273,7 +273,7 @@ def _loaders(
                 continue
             mine = loading.take(loading.thread == tid)
             clipped = new_time(np.maximum(mine.begin, begin), np.minimum(mine.end, end))
-            # Workers may be started anew in every epoch.
+            # Workers may be restarted every epoch.
             lives.append((max(begin, int(mine.begin.min())), min(end, int(mine.end.max()))))
             seconds += float(clipped.sum()) / 1e9
             names.update(dict.fromkeys(mine.names()))

@@ -47,7 +47,7 @@ _ADDRESS = re.compile(
 _HEX_DIGITS = re.compile(r"[0-9a-fA-F]{7,}")
 _PATH_LIKE = re.compile(r"[A-Za-z]:[\\/]|[~.]{0,2}[\\/]|[^\s=,;:'\"<>|{}()\[\]@]{1,255}[\\/]")
 
-#: Names of machines such as ``gpu-1`` and ``node[01-04]``, which are common words.
+#: Names of hosts that are common words with numbers, such as ``gpu-1`` and ``node[01-04]``.
 _NUMBERED = re.compile(r"[A-Za-z][\w-]*[\d\[]")
 _MODULE_OPTION = re.compile(r"-m|--module")
 

@@ -256,7 +256,7 @@ def trend_drawing(trend: Trend) -> Drawing:
 
 
 def _ends_at(x: float) -> bool:
-    """Return whether the words of a mark end at it, so that they stay inside."""
+    """Return whether the words of a mark end at it, to stay inside the drawing."""
     return x > (_LEFT + _RIGHT) / 2
 
 

@@ -71,7 +71,7 @@ class Ranked:
 
     def rows(self, limit: int = 0) -> Iterator[FunctionRow]:
         p = self.profile
-        active = ranked_seconds(p, "tottime", active=True)
+        active = ranked_seconds(p, "tottime")
         total = float(active.sum())
         columns = {**{name: getattr(p, name) for name in VALUE_COLUMNS}, **estimates_of(p)}
         for rank, row in enumerate(map(int, self.order[: limit or None]), start=1):
@@ -105,7 +105,7 @@ def waits_only(table: DiffTable, row: int) -> bool:
 
 def ranked(profile: Profile, roots: Roots, by: str = "tottime") -> Ranked:
     """Rank functions by active self time or ``cumtime``; ties keep their order."""
-    values = ranked_seconds(profile, by, active=True)
+    values = ranked_seconds(profile, by)
     return Ranked(profile, function_keys(profile, roots), np.argsort(-values, kind="stable"))
 
 

@@ -326,7 +326,9 @@ def _after_record(said: Mapping[str, Any], *, exact: bool = False) -> str:
     """Return what is missing from the record of a process that ran on after it."""
     several = len(said["pids"]) > 1
     if "kept" in said:
-        return "its functions are complete" if not several else "their functions are complete"
+        kept = "their functions are complete" if several else "its functions are complete"
+        # Samples are booked when the GIL is free.
+        return f"{kept}, except for a native call that held the GIL at the end" if "sampled" in said else kept
     if "lost_s" not in said:
         lost = "what came after its newest record is missing"
     elif several:
@@ -391,8 +393,8 @@ class Phrase(NamedTuple):
 
 #: `lost_s`: time from a process's newest record to its end, the longest of all processes. `cpu_s`: their CPU
 #: time in that period. `estimated`: processes whose open calls have estimated times. `kept`: processes of which
-#: nothing is missing.
-_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?", "kept": "count?"}
+#: nothing is missing; `sampled`: those of them that were sampled, so that a last native call may be missing.
+_UNRECORDED = {"lost_s": "s?", "cpu_s": "s?", "estimated": "count?", "kept": "count?", "sampled": "count?"}
 _DOMAIN = {"domain": "?"}  # empty for the default domain, absent for any
 
 PHRASES: Mapping[str, Phrase] = {

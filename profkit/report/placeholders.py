@@ -259,7 +259,7 @@ class Pseudonyms:
         return _WORDS.sub(lambda found: found["shown"] or self._of(found["word"]), text)
 
     def digest(self, text: str) -> str:
-        """Return hexadecimal digits that stay equal for equal texts, and that nobody can make without the secret."""
+        """Return hexadecimal digits, equal for equal texts, that cannot be computed without the secret."""
         return hmac.new(self._secret, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
     def _of(self, word: str) -> str:

@@ -278,7 +278,7 @@ class Masker(TextMask):
         return tuple(texts), moved
 
     def _hash(self, text: str) -> str:
-        """Mask the hash of a source, which has the function's name: with pseudonyms, nobody may test names by it."""
+        """Mask the hash of a source, which contains the function's name: it would confirm a guess at it."""
         known = self.formed(text, HASH)
         if self._pseudonyms is None or not HASH.fullmatch(text):
             return known

@@ -157,7 +157,7 @@ def _facts(document: Document) -> Drawing:
 
 
 def _beside(labels: Sequence[str], least: float) -> float:
-    """Return where texts begin that stand beside these labels."""
+    """Return the x at which texts beside these labels begin."""
     return max(least, 8 + 7.2 * max(map(len, labels), default=0))
 
 

@@ -25,7 +25,7 @@ _PLAN, _JOURNAL, _RUNS = "study.json", "journal.jsonl", "runs"
 KEPT = (_PLAN, _JOURNAL, "study.db")
 #: Most bytes read of either file; a line has less than 1 kB.
 _MOST_BYTES = 1 << 28
-#: How runs end that count.
+#: The statuses of runs that count.
 COUNTED = ("done", "disturbed")
 
 

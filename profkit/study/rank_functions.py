@@ -206,7 +206,7 @@ def processes_of(run: Run, *, alone: bool) -> list[tuple[Process, tuple[Process,
 
 
 def _helpers(run: Run, process: Process) -> tuple[Process, ...]:
-    """Return the descendants of a process on its host, without other ranks and theirs: one may start the others."""
+    """Return the descendants of a process on its host, without other ranks, which it may start, and theirs."""
     host = process.host and process.host.name
     found, known = [], {process.pid}
     for other in sorted(run.processes, key=lambda p: p.pid or 0):

@@ -79,7 +79,7 @@ def sums_of_ranges(
     table = [folded.setdefault(pattern_of(text), len(folded)) for text in ranges.strings]
     number = np.array(table, np.int64)
     texts = list(folded)
-    # What other threads do beside the main one holds nobody up.
+    # Other ranks do not wait for what other threads do beside the main one.
     main = first_thread(process)
     own = ranges.ended if main is None or main.tid is None else ranges.ended & (ranges.thread == main.tid)
     ended = np.flatnonzero(own)

@@ -212,7 +212,7 @@ def _check(table: RankTable, *, alone: bool, path: str) -> None:
 
 
 def _check_alike(ranked: Sequence[Member], what: str, of: Callable[[Member], str | int | None]) -> None:
-    """Refuse ranks of two jobs, as far as their launchers say."""
+    """Refuse ranks of two jobs, as far as their launchers name them."""
     named = [member for member in ranked if of(member)]
     other = next((member for member in named if of(member) != of(named[0])), None)
     if other is not None:

@@ -170,7 +170,7 @@ def find_stragglers(table: RankTable, work: Work, *, waiting_seen: bool) -> list
         (parts["run"][1] > limit) & (parts["run"][0] >= MATERIAL * usual_run)
     )
     slow_off = np.zeros(n, np.bool_)
-    # Off the CPU, a rank that is done earlier may wait for the others in calls that are not known to wait.
+    # Off the CPU, a rank that finishes earlier may be waiting for the others in calls that are not known to wait.
     later = pace - others_median(pace)
     for name in ("queue", "blocked"):
         off_s, beyond = parts[name]
@@ -180,7 +180,7 @@ def find_stragglers(table: RankTable, work: Work, *, waiting_seen: bool) -> list
     off_seen = (parts["blocked"][0] >= MATERIAL_SEEN * usual_pace) & (for_it >= KEPT * parts["blocked"][0])
     slow_off |= off_seen
     slow_range = np.array(
-        # The greatest, since ranges nest.
+        # The greatest, not the sum, since ranges nest.
         [max((d.excess_s for d in found), default=0.0) >= MATERIAL * usual_pace for found in in_ranges],
         np.bool_,
     )
@@ -307,7 +307,7 @@ def _kind(
     if (stood and most > excess_s["run"]) or (not worked and name):
         return name
     longest = max("queue", "blocked", key=lambda name: (excess_s[name], name))
-    # Seen only in its ranges, it is what it takes longest for.
+    # If it is slow only in its ranges, the longest part is named.
     least = LEAST_NAMED if worked else 1.0
     if excess_s["run"] < least * excess_s[longest]:
         return longest

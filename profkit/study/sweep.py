@@ -146,7 +146,7 @@ def run_trial(
         if value is None:
             trial = replace(trial, status="failed", problem=runner.objective.missing())
     if run_file is not None and trial.status not in COUNTED and run_file.is_file():
-        # Not beside those that are compared: `diff` takes all run files of a setting.
+        # `diff` takes all run files of a setting: not this one.
         aside = run_file.rename(run_file.with_name(f"failed-{run_file.name}"))
         trial = replace(trial, run=aside.name if trial.run else trial.run)
     return trial

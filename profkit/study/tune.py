@@ -109,7 +109,7 @@ def open_search(
 
 
 def _enqueue(study: optuna.Study, space: Space, setting: Setting) -> None:
-    """Let a setting be a trial before others are drawn, even if it was one.
+    """Queue a setting as the next trial, even if it was one.
 
     Outside the space, a trial has no parameters.
     """

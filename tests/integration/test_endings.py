@@ -69,7 +69,16 @@ def test_a_call_that_holds_the_interpreter_when_the_process_is_killed(tmp_path: 
     assert 0.9 < column(process, "<built-in method builtins.sum>", "tottime") < process.wall_s
     # Of the 0.3 s and the 1 s nothing is lost; before the first function the interpreter starts, busy machine or not.
     assert 1.2 < process.threads[0].profile.total < process.wall_s
-    assert "killed by SIGALRM; its functions are complete" in done.stderr
+    assert "killed by SIGALRM; its functions are complete\n" in done.stderr
+
+
+def test_of_a_sampled_process_that_is_killed_a_last_native_call_may_be_missing(tmp_path: Path) -> None:
+    words = (sys.executable, script(tmp_path, STUCK))
+    done = run_capture(tmp_path, *words, options=("--sampled",), status=-signal.SIGALRM)
+    assert said(done.run).numbers.keys() == {"kept", "pids", "sampled"}
+    assert (
+        "its functions are complete, except for a native call that held the GIL at the end\n" in done.stderr
+    )
 
 
 def test_without_a_tracer_nothing_is_said_to_be_lost(tmp_path: Path) -> None:

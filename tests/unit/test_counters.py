@@ -353,10 +353,8 @@ def test_what_a_shell_started_beside_a_process_that_runs_is_not_below_it(
     assert (ROOT in tree, beside in tree, child in tree) == (True, inside, True)
 
 
-def test_a_number_that_is_given_anew_founds_no_group_of_the_tree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """First a child has it, then a stranger, which leads a group of its own as well."""
+def test_a_reused_pid_founds_no_group_of_the_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child leads a group; after its end, an unrelated process with the same PID leads another."""
     number, daemon = ROOT + 1, ROOT + 2
     shown(tmp_path, ROOT)
     shown(tmp_path, number, ROOT)

@@ -149,7 +149,7 @@ def test_loaders_in_other_processes_of_the_same_host() -> None:
         assert (model.bound, model.loaders) == found
 
 
-def test_loaders_that_are_started_anew_in_each_epoch_are_as_many_as_load_at_once() -> None:
+def test_loader_workers_that_are_restarted_every_epoch_count_by_how_many_run_at_once() -> None:
     own, loads = ([e for e in beside() if (e[3] == 1) is mine] for mine in (True, False))
     consumer = Process(pid=7, ranges=ranges_from(own))
     # One brings five batches, and after its end another one four; or both load all the time.

@@ -10,7 +10,7 @@
 #define FIRST_CHUNK 2000
 #define LARGEST_CHUNK 64000
 
-/* `used` is beyond `size` once something found no room. */
+/* `used` exceeds `size` once a request did not fit. */
 struct chunk {
     struct chunk *next;
     void *entries;
